@@ -17,7 +17,7 @@ FROM ${BASE}
 # Debian drops old versions from its mirrors, so git is not pinned: a pinned one would stop building.
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends git \
+    && apt-get install --yes --no-install-recommends ca-certificates git \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --gid 10001 mergeyard \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /var/lib/mergeyard --shell /usr/sbin/nologin mergeyard \

@@ -24,7 +24,7 @@ if "MERGEYARD_TEST_FORGE_URL" not in os.environ:
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "no_public_authority.pem")
 
 sys.modules.setdefault("sniffio", None)  # pyright: ignore[reportArgumentType]
-"""It is not installed. httpx would try to import it with every request, which searches all folders every time."""
+"""It is not installed. httpcore2 would try to import it with every request, which searches all folders every time."""
 
 structlog.configure(
     processors=[*structlog.get_config()["processors"][:-1], ConsoleRenderer(exception_formatter=plain_traceback)]

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-import httpx
+import httpx2
 from msgspec import Struct
 
 from tools.lock import RUN, TEST, Pin, pins
@@ -45,7 +45,7 @@ class Report(Struct, frozen=True):
 def audit(pypi: str, npm: str, locks: Iterable[Path] = (RUN, TEST), folder: Path = FOLDER) -> list[Report]:
     locked = {pin.purl: pin for lock in locks for pin in pins(lock)}.values()
     shipped = vendored(folder)
-    with httpx.Client(timeout=TIMEOUT_S, follow_redirects=True) as client:
+    with httpx2.Client(timeout=TIMEOUT_S, follow_redirects=True) as client:
         python, javascript = PythonRegistry(client, pypi), JavascriptRegistry(client, npm)
         return [
             _run_check("pins are published", locked, lambda pin: find_pin_problems(pin, python.archives(pin))),
@@ -67,7 +67,7 @@ def _run_check(title: str, items: Iterable[Item], check: Callable[[Item], Iterab
     def check_item(each: Item) -> list[str] | str:
         try:
             return list(check(each))
-        except (DataUnavailable, httpx.HTTPError) as error:
+        except (DataUnavailable, httpx2.HTTPError) as error:
             return str(error)
 
     with ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS) as threads:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import unescape
 from typing import Any
 
-import httpx
+import httpx2
 from msgspec import Struct
 
 from tools.lock import Pin
@@ -36,7 +36,7 @@ class Vulnerability(Struct, frozen=True):
 
 
 class PythonRegistry:
-    def __init__(self, client: httpx.Client, url: str) -> None:
+    def __init__(self, client: httpx2.Client, url: str) -> None:
         self._client = client
         self._url = url
 
@@ -63,7 +63,7 @@ class PythonRegistry:
 
 
 class JavascriptRegistry:
-    def __init__(self, client: httpx.Client, url: str) -> None:
+    def __init__(self, client: httpx2.Client, url: str) -> None:
         self._client = client
         self._url = url
 
@@ -93,7 +93,7 @@ class JavascriptRegistry:
         ]
 
 
-def require_success(response: httpx.Response) -> httpx.Response:
+def require_success(response: httpx2.Response) -> httpx2.Response:
     if not response.is_success:
         raise DataUnavailable(f"{response.request.url} returned {response.status_code}")
     return response

@@ -22,7 +22,7 @@ CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\
 MULTILINE_KEYS = {"exception", "stack"}
 ACCESS_LOGGER = "uvicorn.access"
 ACCESS_FIELDS = ("client", "method", "path", "status")
-VERBOSE_LOGGERS = ("httpx", "httpcore")
+VERBOSE_LOGGERS = ("httpx2", "httpcore2")
 """They log every request that we send."""
 SERVER_LOGGERS = ("uvicorn", "uvicorn.error", ACCESS_LOGGER, "asyncio")
 

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
-import httpx
+import httpx2
 from msgspec import Struct
 
 from mergeyard.cli import db, token
@@ -57,7 +57,7 @@ class BusyServer:
         run_command(db.app, "migrate", "--config", config)
         arguments = ("create", "--name", "bench", "--scope", "admin", "--config", config)
         self.secret = run_command(token.app, *arguments).strip()
-        self._client = httpx.Client(headers={"x-api-token": self.secret}, timeout=60)
+        self._client = httpx2.Client(headers={"x-api-token": self.secret}, timeout=60)
 
     def __enter__(self) -> Self:
         for server in self._servers:
@@ -113,17 +113,17 @@ class BusyServer:
         self._expect_ok(self._client.post(url, content=content, headers=headers))
 
     @contextmanager
-    def signed_in_client(self) -> Generator[httpx.Client]:
+    def signed_in_client(self) -> Generator[httpx2.Client]:
         """A client that is signed in to the pages."""
-        with httpx.Client(base_url=self._servers[0].url, timeout=60) as client:
+        with httpx2.Client(base_url=self._servers[0].url, timeout=60) as client:
             client.post("/sign-in", data={"token": self.secret, "next": "/"})
             yield client
 
     def metrics(self) -> str:
         return self._expect_ok(self._client.get(f"{self._servers[0].url}/metrics")).text
 
-    def _expect_ok(self, response: httpx.Response) -> httpx.Response:
-        assert response.status_code == httpx.codes.OK, response.text
+    def _expect_ok(self, response: httpx2.Response) -> httpx2.Response:
+        assert response.status_code == httpx2.codes.OK, response.text
         return response
 
     def _requests(self, operation: str, bodies: Iterable[Body]) -> list[bytes]:

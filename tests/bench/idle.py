@@ -13,7 +13,7 @@ from shutil import copytree
 from statistics import median
 from time import perf_counter
 
-import httpx
+import httpx2
 from msgspec import Struct
 
 from mergeyard.cli import db, token
@@ -52,7 +52,7 @@ def measure(folder: Path, queues: int, seconds: float, periods: int) -> dict[str
 
 
 @contextmanager
-def started_server(folder: Path, queues: int) -> Generator[tuple[Server, httpx.Client]]:
+def started_server(folder: Path, queues: int) -> Generator[tuple[Server, httpx2.Client]]:
     folder.mkdir(parents=True)
     server, owner = Server(folder), folder / "repos" / "acme"
     template = BenchRepository(folder / "template.git", FILES, ("main",), PULL_REQUESTS)
@@ -64,18 +64,18 @@ def started_server(folder: Path, queues: int) -> Generator[tuple[Server, httpx.C
     secret = run_command(token.app, "create", "--name", "bench", "--scope", "admin", "--config", config).strip()
     server.start()
     try:
-        with httpx.Client(base_url=server.url, headers={"x-api-token": secret}, timeout=60) as client:
+        with httpx2.Client(base_url=server.url, headers={"x-api-token": secret}, timeout=60) as client:
             yield server, client
     finally:
         server.stop()
 
 
-def measure_creation(client: httpx.Client, number: int) -> float:
+def measure_creation(client: httpx2.Client, number: int) -> float:
     """In milliseconds."""
     repo = {"host": "git.local", "owner": "acme", "name": f"idle-{number}"}
     started = perf_counter()
     response = client.post("/v1/createQueue", json={"repo": repo, "targetBranch": "main"})
-    assert response.status_code == httpx.codes.OK, response.text
+    assert response.status_code == httpx2.codes.OK, response.text
     return 1000 * (perf_counter() - started)
 
 

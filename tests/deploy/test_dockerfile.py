@@ -47,7 +47,7 @@ def test_container_is_stopped_with_sigterm():
 
 def test_system_packages_are_installed_without_recommendations_and_lists_are_removed():
     (step,) = [step for step in instructions("RUN") if "apt-get" in step]
-    assert "apt-get install --yes --no-install-recommends git " in step
+    assert "apt-get install --yes --no-install-recommends ca-certificates git " in step
     assert "rm -rf /var/lib/apt/lists/*" in step
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-import httpx
+import httpx2
 import pytest
 
 from mergeyard import __version__
@@ -94,7 +94,7 @@ def give_to(user: int, folder: Path) -> None:
 
 
 @contextmanager
-def started(engine: Engine, image: str, folder: Path, *options: str) -> Generator[tuple[str, httpx.Client]]:
+def started(engine: Engine, image: str, folder: Path, *options: str) -> Generator[tuple[str, httpx2.Client]]:
     """The name of the container, and a client of its published port."""
     name = f"mergeyard-test-{uuid4().hex}"
     mount = ("--volume", f"{folder}:/var/lib/mergeyard")
@@ -103,17 +103,17 @@ def started(engine: Engine, image: str, folder: Path, *options: str) -> Generato
     engine.run("run", "--detach", "--name", name, *LIMITS, "--no-healthcheck", *published, *mount, *options, image)
     try:
         url = f"http://{engine.run('port', name, '8080/tcp')}"
-        with httpx.Client(base_url=url, trust_env=False) as client:
+        with httpx2.Client(base_url=url, trust_env=False) as client:
             eventually(lambda: responds(client), 30, lambda: engine.run("logs", name))
             yield name, client
     finally:
         engine.run("rm", "--force", name)
 
 
-def responds(client: httpx.Client) -> bool:
+def responds(client: httpx2.Client) -> bool:
     try:
         return client.get("/healthz").status_code == 200
-    except httpx.TransportError:
+    except httpx2.TransportError:
         return False
 
 

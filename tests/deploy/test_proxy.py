@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 
-import httpx
+import httpx2
 import pytest
 from msgspec import Struct, json
 
@@ -49,9 +49,9 @@ class Proxy(Struct, frozen=True):
     address: tuple[str, int]
     environment: ServerEnvironment
     token: str
-    client: httpx.Client
+    client: httpx2.Client
 
-    def post(self, body: bytes, endpoint: str = "getQueue", **headers: str) -> httpx.Response:
+    def post(self, body: bytes, endpoint: str = "getQueue", **headers: str) -> httpx2.Response:
         own = {"x-api-token": self.token, "content-type": "application/json"} | headers
         return self.client.post(f"/v1/{endpoint}", content=body, headers=own)
 
@@ -70,7 +70,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     environment = ServerEnvironment.start(tmp_path_factory.mktemp("proxy"), trusted_proxies="127.0.0.1")
     environment.create_queue()
     try:
-        with running_caddy(caddy, environment) as url, httpx.Client(base_url=url, timeout=TIMEOUT_S) as client:
+        with running_caddy(caddy, environment) as url, httpx2.Client(base_url=url, timeout=TIMEOUT_S) as client:
             address = ("127.0.0.1", int(url.rpartition(":")[2]))
             yield Proxy(url, address, environment, new_token(environment.server.config), client)
     finally:
@@ -111,8 +111,8 @@ def free_ports(count: int) -> list[int]:
 
 def responds(url: str) -> bool:
     try:
-        return httpx.get(url).status_code == 200
-    except httpx.TransportError:
+        return httpx2.get(url).status_code == 200
+    except httpx2.TransportError:
         return False
 
 

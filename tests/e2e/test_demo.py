@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.polling import eventually
@@ -70,13 +70,13 @@ def test_interrupt_stops_the_server_and_removes_the_folder(tmp_path: Path, order
     with demo(tmp_path) as process:
         read_until(process, "Testing")
         server = address_of_server(tmp_path)
-        assert httpx.get(f"{server}/healthz").status_code == 200
+        assert httpx2.get(f"{server}/healthz").status_code == 200
         process.send_signal(order)
         output, _ = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130, output
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{server}/healthz")
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(f"{server}/healthz")
 
 
 @pytest.mark.long
@@ -102,7 +102,7 @@ def test_printed_sign_in_and_commands_work_until_the_user_stops_the_demo(tmp_pat
 
 def sign_in(page: str, token: str) -> None:
     """Without a session the page leads to the sign-in form; the printed token opens it."""
-    with httpx.Client(trust_env=False) as client:
+    with httpx2.Client(trust_env=False) as client:
         form = client.get(page)
         assert (form.status_code, form.next_request and form.next_request.url.path) == (303, "/sign-in")
         signed_in = client.post(f"{page.partition('/queues/')[0]}/sign-in", data={"token": token, "next": page})

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from mergeyard.adapters.host_plain.editor import NewPullRequest, open_pull_request
@@ -71,7 +71,7 @@ def test_processes_that_the_server_starts_do_not_inherit_its_secrets(server: Ser
     number = asyncio.run(open_pull_request(origin.path, NewPullRequest(head="topic", base="main")))
     headers = {"x-api-token": new_token(server.config)}
     for endpoint, members in (("createQueue", {}), ("submitPullRequest", {"pr": {"number": number}})):
-        assert httpx.post(f"{server.url}/v1/{endpoint}", json=QUEUE | members, headers=headers).status_code == 200
+        assert httpx2.post(f"{server.url}/v1/{endpoint}", json=QUEUE | members, headers=headers).status_code == 200
     environments = eventually(lambda: [each for each in child_environments(server) if b"PATH=" in each])
     assert not any(b"hunter2" in environment for environment in environments)
 
@@ -89,6 +89,6 @@ def child_environments(server: Server) -> Iterator[bytes]:
 
 @pytest.mark.long
 def test_server_still_reads_its_own_process_metrics(server: Server):
-    metrics = httpx.get(f"{server.url}/metrics").text
+    metrics = httpx2.get(f"{server.url}/metrics").text
     assert "\nprocess_open_fds " in metrics
     assert "\nprocess_resident_memory_bytes " in metrics

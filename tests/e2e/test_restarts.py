@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.e2e.conftest import StartEnvironment
@@ -131,7 +131,7 @@ def test_repeated_pause_after_a_kill_responds_only_after_the_landing_has_its_out
         pausing = threads.submit(env.update_queue, state="PAUSED", key="pause")
         env.eventually(lambda: env.api.post("getQueue")["state"] == "PAUSED")
         env.server.kill()
-        assert isinstance(pausing.exception(), httpx.TransportError)
+        assert isinstance(pausing.exception(), httpx2.TransportError)
         env.server.start()
         again = threads.submit(env.update_queue, state="PAUSED", key="pause")
         env.eventually(lambda: any(entry["level"] == "warning" for entry in env.server.log_entries()))

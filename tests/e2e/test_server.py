@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from mergeyard import __version__
@@ -52,7 +52,7 @@ def test_a_rejected_token_is_logged_with_the_address_of_its_client(
     server = ForkedServer(tmp_path, **settings)
     server.start()
     try:
-        answer = httpx.post(f"{server.url}/v1/getQueue", headers=FORWARDED, trust_env=False)
+        answer = httpx2.post(f"{server.url}/v1/getQueue", headers=FORWARDED, trust_env=False)
         assert answer.status_code == 401
         lines = eventually(lambda: [line for line in server.log_entries() if line["event"] == "token_rejected"])
         assert [line["client"] for line in lines] == [address]
@@ -77,7 +77,7 @@ def test_requests_are_logged_only_if_the_access_log_is_on(tmp_path: Path, access
     server = ForkedServer(tmp_path, access_log=access_log)
     server.start()
     try:
-        assert httpx.get(f"{server.url}/healthz?code=hunter2", trust_env=False).status_code == 200
+        assert httpx2.get(f"{server.url}/healthz?code=hunter2", trust_env=False).status_code == 200
     finally:
         server.stop()
     entries = list(server.log_entries())
@@ -91,7 +91,7 @@ def test_pages_and_static_files_are_compressed_and_the_api_is_not(tmp_path: Path
     server = ForkedServer(tmp_path)
     server.start()
     try:
-        with httpx.Client(base_url=server.url, trust_env=False) as client:
+        with httpx2.Client(base_url=server.url, trust_env=False) as client:
             encodings = {
                 path: client.get(path).headers.get("content-encoding")
                 for path in ("/sign-in", "/static/style.css", "/docs", "/v1/getQueue")

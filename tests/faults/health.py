@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-import httpx
+import httpx2
 
 from tests.support.server import Server
 
@@ -39,5 +39,5 @@ class HealthProbe:
     def log_entries(self, event: str) -> list[dict[str, Any]]:
         return [entry for entry in self._server.log_entries() if entry["event"] == event]
 
-    def _get(self, path: str) -> httpx.Response:
-        return httpx.get(f"{self._server.url}{path}", timeout=PROBE_TIMEOUT_S, verify=False)
+    def _get(self, path: str) -> httpx2.Response:
+        return httpx2.get(f"{self._server.url}{path}", timeout=PROBE_TIMEOUT_S, verify=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
+import httpx2
 
 from mergeyard.adapters.forges.http import ForgeConfig
 from mergeyard.ports.git import Signer
@@ -28,7 +28,7 @@ SCOPES = ("write:repository", "write:issue", "read:user")
 class GiteaAdmin:
     def __init__(self, url: str, admin_token: str) -> None:
         self.url, self.admin_token = url.rstrip("/"), admin_token
-        self._client = httpx.Client(
+        self._client = httpx2.Client(
             base_url=f"{self.url}/api/v1",
             headers={"authorization": f"token {admin_token}"},
             timeout=REQUEST_TIMEOUT_S,
@@ -76,7 +76,7 @@ class GiteaAdmin:
 
     def verify_signing_key(self, name: str, signer: Signer) -> None:
         """Signs a token that only a page of Gitea shows."""
-        with httpx.Client(base_url=self.url, timeout=REQUEST_TIMEOUT_S, trust_env=False) as browser:
+        with httpx2.Client(base_url=self.url, timeout=REQUEST_TIMEOUT_S, trust_env=False) as browser:
             browser.post("/user/login", data={"user_name": name, "password": PASSWORD})
             page = browser.get("/user/settings/keys", params={"verify_ssh": signer.fingerprint}).text
             token = TOKEN_PATTERN.search(page)
@@ -101,7 +101,7 @@ class GiteaAdmin:
         assert response.is_success, f"{method} {path}: {response.status_code} {response.text}"
         return response.json() if response.content else None
 
-    def send_request(self, method: str, path: str, body: Any = None, user: str | None = None) -> httpx.Response:
+    def send_request(self, method: str, path: str, body: Any = None, user: str | None = None) -> httpx2.Response:
         if user is not None:
             self.ensure_account(user)
         headers = {} if user is None else {"sudo": user}

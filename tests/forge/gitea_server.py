@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Self
 
-import httpx
+import httpx2
 
 from tests.support.polling import eventually
 
@@ -121,8 +121,8 @@ class GiteaServer:
 
     def _is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/api/healthz").is_success
-        except httpx.TransportError:
+            return httpx2.get(f"{self.url}/api/healthz").is_success
+        except httpx2.TransportError:
             return False
 
     def _command(self, *arguments: str) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.forge.gitea_admin import GiteaAdmin
@@ -11,7 +11,7 @@ from tests.support.forges.gitea.schema import FORMER_NAMES, OPERATIONS, SHAPES
 
 @pytest.fixture(scope="session")
 def openapi(admin: GiteaAdmin) -> dict[str, Any]:
-    return httpx.get(f"{admin.url}/swagger.v1.json", trust_env=False).raise_for_status().json()
+    return httpx2.get(f"{admin.url}/swagger.v1.json", trust_env=False).raise_for_status().json()
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

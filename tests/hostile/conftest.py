@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from msgspec import json
 
@@ -25,7 +25,7 @@ class Target:
         self.url = environment.server.url
         self.pid = environment.server.process.pid
         self.token = token
-        self.client = httpx.Client(base_url=self.url, headers={"x-api-token": token}, timeout=600)
+        self.client = httpx2.Client(base_url=self.url, headers={"x-api-token": token}, timeout=600)
 
     def connect(self) -> RawConnection:
         return RawConnection(self.url)
@@ -39,7 +39,7 @@ class Target:
         body = json.encode(QUEUE | members)
         return self.head(endpoint, f"content-length: {len(body)}") + body
 
-    def post(self, endpoint: str, body: bytes | dict[str, Any], **headers: str) -> httpx.Response:
+    def post(self, endpoint: str, body: bytes | dict[str, Any], **headers: str) -> httpx2.Response:
         content = body if isinstance(body, bytes) else json.encode(body)
         own = {"content-type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
         return self.client.post(f"/v1/{endpoint}", content=content, headers=own)

@@ -11,7 +11,7 @@ from threading import Event
 from time import process_time
 from typing import Self
 
-import httpx
+import httpx2
 
 PAUSE = 0.02
 USUAL_READ_S = 0.6
@@ -70,7 +70,7 @@ def open_files(pid: int) -> int:
 class Probe(AbstractContextManager["Probe"]):
     """Repeats a simple request; `seconds` contains the time of each response."""
 
-    def __init__(self, ask: Callable[[], httpx.Response]) -> None:
+    def __init__(self, ask: Callable[[], httpx2.Response]) -> None:
         self.seconds = list[float]()
         self._ask = ask
         self._stop = Event()

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
-import httpx
+import httpx2
 import pytest
 from msgspec import json
 from typer.testing import CliRunner
@@ -81,15 +81,15 @@ ECHOED = re.compile(r"<script>alert|49</|pwned</")
 
 
 @pytest.fixture(scope="module")
-def visitor(target: Target) -> Iterator[httpx.Client]:
+def visitor(target: Target) -> Iterator[httpx2.Client]:
     headers = {"x-api-token": target.token, "accept": "text/html"}
-    with httpx.Client(base_url=target.url, headers=headers, timeout=20) as visitor:
+    with httpx2.Client(base_url=target.url, headers=headers, timeout=20) as visitor:
         assert visitor.post("/sign-in", data={"token": target.token, "next": "/"}).status_code == 303
         yield visitor
 
 
 @some_or_all
-def test_page_with_any_name_is_shown_or_not_found(visitor: httpx.Client, names: list[str]):
+def test_page_with_any_name_is_shown_or_not_found(visitor: httpx2.Client, names: list[str]):
     for page in PAGES:
         for name in names:
             response = visitor.get(page.format(quote(name, safe="")))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
-import httpx
+import httpx2
 from msgspec import Struct
 
 from mergeyard.api.routes import TABLE
@@ -43,7 +43,7 @@ class RetryingApi(ApiClient):
             try:
                 response = super().post(path, key=key, **members)
                 break
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 self._killed_server.restart_after_kill()
             except ApiRefused as refused:
                 refusals += 1
@@ -70,7 +70,7 @@ class RetryingApi(ApiClient):
                 address = f"{self._server.url}/v1/{request.path}"
                 body, headers = self.queue | request.members, {"idempotency-key": request.key}
                 return self._client.post(address, json=body, headers=headers).json()
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 self._killed_server.restart_after_kill()
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from random import Random
 from typing import Any
 
-import httpx
+import httpx2
 
 from mergeyard.web.user_sessions import SESSION_COOKIE, derive_csrf_token
 from tests.replicas.people import People
@@ -136,11 +136,11 @@ class Administrators:
     def _use_pages(self) -> None:
         """Requests of pages have no idempotency key: when the server is killed, this user gives up."""
         try:
-            with httpx.Client(base_url=self._server.url, timeout=20, verify=False) as browser:
+            with httpx2.Client(base_url=self._server.url, timeout=20, verify=False) as browser:
                 assert browser.post("/sign-in", data={"token": self._token, "next": "/"}).is_redirect
                 csrf = {"csrf": derive_csrf_token(browser.cookies[SESSION_COOKIE].encode())}
                 form = {"name": "Visitor", "scope": "read", "lifetime": "7 days"}
                 assert browser.post("/administration/tokens", data=csrf | form).is_success
                 assert browser.post("/sign-out", data=csrf).is_redirect
-        except httpx.TransportError:
+        except httpx2.TransportError:
             return

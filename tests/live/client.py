@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, cast
 
-import httpx
+import httpx2
 from msgspec import Struct
 
 from tests.support.repositories import ENVIRONMENT
@@ -23,7 +23,7 @@ MAX_LINES = 12
 """Of the output of git that an observation keeps."""
 
 
-UNREACHABLE = (httpx.HTTPError, httpx.InvalidURL, UnicodeError)
+UNREACHABLE = (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError)
 """Errors of a request to an address that is wrong or does not answer; the last one is about its name."""
 
 
@@ -110,7 +110,7 @@ class Client:
         self.replies: list[Reply] = []
         """Answers to successful reads. Their members are compared with those of the fake."""
         self._budget = budget
-        self._client = httpx.Client(
+        self._client = httpx2.Client(
             headers={"user-agent": "mergeyard-live-kit", **headers},
             timeout=REQUEST_TIMEOUT_S,
             trust_env=False,
@@ -135,7 +135,7 @@ class Client:
             self.replies.append(reply)
         return reply
 
-    def _request(self, method: str, url: str, body: Any, headers: Mapping[str, str]) -> httpx.Response:
+    def _request(self, method: str, url: str, body: Any, headers: Mapping[str, str]) -> httpx2.Response:
         self._budget.spend(is_write=method != "GET")
         return self._client.request(method, url, json=body, headers=dict(headers))
 
@@ -143,7 +143,7 @@ class Client:
         self._client.close()
 
 
-def _read_wait(response: httpx.Response) -> int:
+def _read_wait(response: httpx2.Response) -> int:
     """How long the Git host asks to wait; 0 if it does not say."""
     text = response.headers.get("retry-after", "")
     return int(text) if text.isdecimal() else 0

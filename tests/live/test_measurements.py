@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import httpx
+import httpx2
 import pytest
 from graphql import parse, validate
 from msgspec import Struct
@@ -112,7 +112,7 @@ def test_webhooks_are_recorded_and_passed_on(headers: dict[str, str], body: dict
 
     with serve_in_thread(receive_webhook) as url:
         recorder, content = WebhookRecorder(0, lambda: url), json.dumps(body).encode()
-        answer = httpx.post(f"{recorder.url}/hooks/it", content=content, headers=headers, trust_env=False)
+        answer = httpx2.post(f"{recorder.url}/hooks/it", content=content, headers=headers, trust_env=False)
         assert (answer.status_code, answer.text) == (202, "ok")
         ((path, received, forwarded),) = passed_on
         assert (path, forwarded) == ("/hooks/it", content)
@@ -125,6 +125,6 @@ def test_webhooks_are_recorded_and_passed_on(headers: dict[str, str], body: dict
 
 def test_webhooks_are_recorded_while_mergeyard_does_not_answer():
     recorder = WebhookRecorder(0, lambda: "http://127.0.0.1:9")
-    answer = httpx.post(recorder.url, content=b"{}", headers={"x-github-event": "ping"}, trust_env=False)
+    answer = httpx2.post(recorder.url, content=b"{}", headers={"x-github-event": "ping"}, trust_env=False)
     assert (answer.status_code, len(recorder.received)) == (503, 1)
     recorder.close()

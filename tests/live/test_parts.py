@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.live.__main__ import find_api_url, main
@@ -120,15 +120,15 @@ class Lossy(LiveGitea):
 
     def create_repository(self) -> Reply:
         super().create_repository().must_succeed()
-        raise httpx.ReadError("the answer was lost")
+        raise httpx2.ReadError("the answer was lost")
 
     def delete_fork(self) -> Reply:
-        raise httpx.ReadError("the answer was lost")
+        raise httpx2.ReadError("the answer was lost")
 
 
 def test_repository_is_deleted_although_answers_were_lost(live: Live):
     host = live("kit", Lossy)
-    with pytest.raises(httpx.ReadError):
+    with pytest.raises(httpx2.ReadError):
         prepare_repository(host, RUN)
     host.fork_path = "kit-second/scratch"
     left = "The fork kit-second/scratch is left (the answer was lost). Delete it."

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-import httpx
+import httpx2
 from msgspec import Struct
 
 FORWARD_TIMEOUT_S = 30
@@ -33,7 +33,7 @@ class WebhookRecorder:
         """The target is the address of Mergeyard. Port 0 is any that is free."""
         self.received: list[Webhook] = []
         self._target = target
-        self._client = httpx.Client(timeout=FORWARD_TIMEOUT_S, trust_env=False)
+        self._client = httpx2.Client(timeout=FORWARD_TIMEOUT_S, trust_env=False)
         self._server = ThreadingHTTPServer(("127.0.0.1", port), self._make_handler())
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         serve = partial(self._server.serve_forever, poll_interval=POLL_INTERVAL_S)
@@ -72,7 +72,7 @@ class WebhookRecorder:
         passed_on = {name: value for name, value in headers.items() if name not in OWN_HEADERS}
         try:
             response = self._client.post(self._target() + path, content=body, headers=passed_on)
-        except httpx.HTTPError:
+        except httpx2.HTTPError:
             return UNAVAILABLE, b""
         return response.status_code, response.content
 

@@ -9,7 +9,7 @@ import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from msgspec import json
 
@@ -143,8 +143,8 @@ def test_installed_wheel_serves(command: Path, tmp_path: Path):
         try:
             url = eventually(lambda: server.poll() or listening_url(log), 60, log.read_text)
             assert isinstance(url, str), log.read_text()
-            assert httpx.get(f"{url}/healthz").status_code == 200
-            page = httpx.get(f"{url}/sign-in")
+            assert httpx2.get(f"{url}/healthz").status_code == 200
+            page = httpx2.get(f"{url}/sign-in")
             assert "Sign in" in page.text
         finally:
             server.terminate()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from tests.replicas.installation import Installation
@@ -54,5 +54,5 @@ def check_refusals(installation: Installation) -> None:
                 ask()
             assert (refused.value.status, refused.value.code) == (503, "storage_unavailable")
             assert refused.value.retryable
-        assert httpx.get(f"{replica.url}/readyz", timeout=RESPONSE_TIMEOUT_S).status_code == 503
-        assert httpx.get(f"{replica.url}/healthz", timeout=RESPONSE_TIMEOUT_S).status_code == 200
+        assert httpx2.get(f"{replica.url}/readyz", timeout=RESPONSE_TIMEOUT_S).status_code == 503
+        assert httpx2.get(f"{replica.url}/healthz", timeout=RESPONSE_TIMEOUT_S).status_code == 200

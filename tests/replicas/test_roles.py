@@ -1,6 +1,6 @@
 """The role `api` performs no tasks, and the role `worker` serves only health and metrics."""
 
-import httpx
+import httpx2
 import pytest
 
 from tests.replicas.conftest import Install
@@ -33,7 +33,7 @@ def test_without_workers_an_api_replica_stores_submissions(install: Install):
     before = len(queue.host_log)
     queue.submit(number)
     assert queue.state(number) == "not_ready"
-    assert httpx.get(f"{api_replica.url}/readyz").status_code == 200
+    assert httpx2.get(f"{api_replica.url}/readyz").status_code == 200
     assert len(queue.host_log) == before
     worker.start()
     queue.wait_for("merged", number)
@@ -43,7 +43,7 @@ def test_worker_serves_only_health_and_metrics(install: Install):
     installation = install("worker")
     (worker,) = installation.replicas
     for path in ("/healthz", "/readyz", "/metrics"):
-        assert httpx.get(f"{worker.url}{path}").status_code == 200
+        assert httpx2.get(f"{worker.url}{path}").status_code == 200
     for path in ("submitPullRequest", "getQueue", "createQueue", "reportCommitStatus"):
-        refusal = httpx.post(f"{worker.url}/v1/{path}", json={})
+        refusal = httpx2.post(f"{worker.url}/v1/{path}", json={})
         assert (refusal.status_code, refusal.json()["code"]) == (404, "not_found")

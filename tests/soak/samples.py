@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
-import httpx
+import httpx2
 from msgspec import Struct
 
 from tests.support.server import Server
@@ -57,11 +57,11 @@ class Sampler:
         self._thread.join()
 
     def _loop(self) -> None:
-        with httpx.Client(base_url=self._server.url, timeout=60) as client:
+        with httpx2.Client(base_url=self._server.url, timeout=60) as client:
             while not self._stop.wait(self._every):
                 self.samples.append(self._sample(client))
 
-    def _sample(self, client: httpx.Client) -> Sample:
+    def _sample(self, client: httpx2.Client) -> Sample:
         sent_at = time.perf_counter()
         client.get("/healthz").raise_for_status()
         delay = 1000 * (time.perf_counter() - sent_at)

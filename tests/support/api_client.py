@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 from uuid import uuid4
 
-import httpx
+import httpx2
 from msgspec import Struct
 
 from tests.support.host_log import HostLog
@@ -48,7 +48,7 @@ class ApiClient:
         self._first_request: dict[str, tuple[int, int]] = {}
         self._server = server
         self._host_log = host_log
-        self._client = httpx.Client(headers={"x-api-token": token}, timeout=timeout_s, verify=False)
+        self._client = httpx2.Client(headers={"x-api-token": token}, timeout=timeout_s, verify=False)
 
     def post(self, path: str, *, key: str | None = None, **members: Any) -> dict[str, Any]:
         """Sends a request about the queue. Raises a transport error if the server ends before it responds."""

@@ -5,7 +5,7 @@ A tree fails if it has a file named `bad…`, or both `left` and `right`.
 
 from collections import defaultdict
 
-import httpx
+import httpx2
 
 from mergeyard.domain.ids import Sha
 from tests.support.api_client import ApiClient
@@ -37,7 +37,7 @@ class Ci:
         try:
             for context in REQUIRED_CHECKS:
                 self.send(sha, context, state)
-        except httpx.TransportError:
+        except httpx2.TransportError:
             return
         self._done.add(sha)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-import httpx
+import httpx2
 from msgspec import json
 from typer import Typer
 from typer.testing import CliRunner
@@ -127,7 +127,7 @@ class QueueEnvironment:
             self.ci.report_new_branches()
             try:
                 return probe()
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 return None
 
         return eventually(work_and_look, timeout_s, describe=self.describe)

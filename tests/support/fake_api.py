@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-import httpx
+import httpx2
 import uvicorn
 from msgspec import json
 from starlette.applications import Starlette
@@ -108,18 +108,18 @@ class FakeBackend:
 
 
 @asynccontextmanager
-async def a_client(backend: FakeBackend, body_reader: BodyReader | None = None) -> AsyncGenerator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=backend.application(body_reader))
-    async with httpx.AsyncClient(transport=transport, base_url="http://mergeyard") as client:
+async def a_client(backend: FakeBackend, body_reader: BodyReader | None = None) -> AsyncGenerator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(app=backend.application(body_reader))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://mergeyard") as client:
         yield client
 
 
 def send_post(
     path: str, body: Any = None, *, backend: FakeBackend | None = None, headers: Mapping[str, str] | None = None
-) -> httpx.Response:
+) -> httpx2.Response:
     """One POST with a valid token, unless the headers contain another."""
 
-    async def send() -> httpx.Response:
+    async def send() -> httpx2.Response:
         content = body if isinstance(body, bytes) else json.encode(PR if body is None else body)
         default_headers = {"x-api-token": SECRET, "content-type": "application/json"}
         async with a_client(backend or FakeBackend()) as client:
@@ -130,8 +130,8 @@ def send_post(
 
 def send_get(
     path: str, *, backend: FakeBackend | None = None, headers: Mapping[str, str] | None = None
-) -> httpx.Response:
-    async def send() -> httpx.Response:
+) -> httpx2.Response:
+    async def send() -> httpx2.Response:
         async with a_client(backend or FakeBackend()) as client:
             return await client.get(path, headers=headers or {"x-api-token": SECRET})
 

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
@@ -109,10 +109,10 @@ class ForgeScenario(Scenario):
 
     # Requests of users to the queue.
 
-    async def post(self, path: str, *, token: str = "", **members: Any) -> httpx.Response:
+    async def post(self, path: str, *, token: str = "", **members: Any) -> httpx2.Response:
         """Sends an API request about the queue, with a token of all scopes unless another is given."""
-        transport = httpx.ASGITransport(app=self.application)
-        async with httpx.AsyncClient(transport=transport, base_url=PUBLIC_URL) as client:
+        transport = httpx2.ASGITransport(app=self.application)
+        async with httpx2.AsyncClient(transport=transport, base_url=PUBLIC_URL) as client:
             return await client.post(
                 f"/v1/{path}", json=QUEUE | members, headers={"x-api-token": token or self._secret}
             )

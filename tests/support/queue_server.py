@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 from mergeyard.settings.loading import to_secret_variable
 from tests.support.polling import TIMEOUT_S, eventually
@@ -30,7 +30,7 @@ class QueueServer:
         self.server.environment |= {to_secret_variable(host, name): secret for name, secret in secrets.items()}
         self.command("db", "migrate")
         token = self.command("token", "create", "--name", "tests", "--scope", "admin").stdout.strip()
-        self._client = httpx.Client(headers={"x-api-token": token}, timeout=30, trust_env=False)
+        self._client = httpx2.Client(headers={"x-api-token": token}, timeout=30, trust_env=False)
         self._queue = {"repo": {"host": host, "owner": repo[0], "name": repo[1]}, "targetBranch": "main"}
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:

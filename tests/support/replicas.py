@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any
 from uuid import uuid4
 
-import httpx
+import httpx2
 
 from tests.support.api_client import ApiClient, ApiRefused
 from tests.support.forked_server import ForkedServer
@@ -59,7 +59,7 @@ class Replica(ForkedServer):
 
     def metric(self, name: str) -> float:
         """The sum over all labels."""
-        text = httpx.get(f"{self.url}/metrics", timeout=REQUEST_TIMEOUT_S, verify=False).text
+        text = httpx2.get(f"{self.url}/metrics", timeout=REQUEST_TIMEOUT_S, verify=False).text
         return sum(map(float, re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE)))
 
     @property
@@ -128,7 +128,7 @@ class ReplicaRotation:
         up = [replica.url for replica in self._replicas if replica.alive and replica.url and replica.role != "worker"]
         preferred = [url for url in up if self._avoided_until.get(url, 0) < monotonic()] or up
         if not preferred:
-            raise httpx.ConnectError("no replica is up")
+            raise httpx2.ConnectError("no replica is up")
         self._last_url = preferred[next(self._counter) % len(preferred)]
         return self._last_url
 
@@ -156,7 +156,7 @@ class RetryingApiClient(ApiClient):
     def _attempt(self, path: str, key: str, members: dict[str, Any]) -> tuple[dict[str, Any]] | None:
         try:
             return (super().post(path, key=key, **members),)
-        except httpx.TransportError:
+        except httpx2.TransportError:
             self._rotation.avoid_last()
         except ApiRefused as error:
             if error.status != 503:

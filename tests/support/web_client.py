@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 from html.parser import HTMLParser
 from typing import Self
 
-import httpx
-from httpx import ASGITransport
+import httpx2
+from httpx2 import ASGITransport
 from starlette.applications import Starlette
 
 from mergeyard.api.app import build_app
@@ -117,7 +117,7 @@ class PageParser(HTMLParser):
 
 
 class Page:
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, response: httpx2.Response) -> None:
         self.status = response.status_code
         self.location = response.headers.get("location", "")
         self.headers = response.headers
@@ -147,7 +147,7 @@ class Page:
 class WebClient:
     """`get` and `post` return the response itself and do not follow redirects."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: httpx2.AsyncClient) -> None:
         self._client = client
 
     async def sign_in(self, secret: str) -> Self:
@@ -183,9 +183,9 @@ def build_pages(service: Service, sso: SingleSignOn | None = None, *, over_tls: 
     return build_app((), WebApp(service, sso, over_tls=over_tls))
 
 
-def a_browser(application: Starlette, base_url: str = "http://yard.example") -> httpx.AsyncClient:
+def a_browser(application: Starlette, base_url: str = "http://yard.example") -> httpx2.AsyncClient:
     transport = ASGITransport(application, raise_app_exceptions=False)
-    return httpx.AsyncClient(transport=transport, base_url=base_url, headers=BROWSER_HEADERS)
+    return httpx2.AsyncClient(transport=transport, base_url=base_url, headers=BROWSER_HEADERS)
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx2
 import pytest
 import structlog
 
@@ -64,6 +65,14 @@ def test_libraries_are_routed_the_same_way(name: str):
     logging.getLogger(name).info("started %s", "well")
     line = only_line(stream)
     assert (line["event"], line["level"], line["logger"]) == ("started well", "info", name)
+
+
+def test_requests_that_we_send_are_not_logged():
+    stream = stream_in("json")
+    with httpx2.Client(transport=httpx2.MockTransport(lambda _: httpx2.Response(200))) as client:
+        client.get("https://git.example.com/api?token=secret")
+    logging.getLogger("httpcore2.http11").info("receive_response_headers.complete")
+    assert stream.getvalue() == ""
 
 
 def test_a_server_that_set_up_its_own_loggers_is_taken_over():

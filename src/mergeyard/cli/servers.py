@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
 
-import httpx
+import httpx2
 from msgspec import DecodeError, Struct, ValidationError, convert, field
 
 from mergeyard.cli.output import sanitize
@@ -110,9 +110,9 @@ def normalize_url(url: str) -> str:
     """An invalid URL stays as it is: the client refuses it. A password in a URL would be shown in messages, and a name
     before an @ can look like the name of another server."""
     try:
-        parsed = httpx.URL(url)
-        parsed = httpx.URL(str(parsed))  # again, because the port 443 is only removed after https in lower case
-    except httpx.InvalidURL:
+        parsed = httpx2.URL(url)
+        parsed = httpx2.URL(str(parsed))  # again, because the port 443 is only removed after https in lower case
+    except httpx2.InvalidURL:
         return url
     if parsed.userinfo or parsed.query or parsed.fragment:
         advice = "Write it as https://queue.example.com."
@@ -123,16 +123,16 @@ def normalize_url(url: str) -> str:
 def name_server(url: str) -> str:
     """`queue.example.com`, or `localhost:8080`."""
     try:
-        return httpx.URL(url).netloc.decode("ascii") or url
-    except httpx.InvalidURL:
+        return httpx2.URL(url).netloc.decode("ascii") or url
+    except httpx2.InvalidURL:
         return url
 
 
 def is_exposed(url: str) -> bool:
     """Whether a token travels to this server over a network without encryption."""
     try:
-        parsed = httpx.URL(url)
-    except httpx.InvalidURL:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL:
         return False
     try:
         is_local = ip_address(parsed.host).is_loopback

@@ -281,7 +281,7 @@ def open_client(url: str, token: str, retry_policy: RetryPolicy = INTERACTIVE_RE
         return Client(url, token, retry_policy=retry_policy)
     except ImportError:
         message = "The environment sets a SOCKS proxy, which needs a package that is not installed."
-        exit_with_usage_error(message, hint="Unset ALL_PROXY, or `pip install 'httpx[socks]'`.")
+        exit_with_usage_error(message, hint="Unset ALL_PROXY, or `pip install 'httpx2[socks]'`.")
     except ValueError as error:
         exit_with_usage_error(sanitize(str(error)))
 

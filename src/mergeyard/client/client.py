@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 from uuid import uuid4
 
-import httpx
+import httpx2
 import msgspec
 
 from mergeyard.client import requests
@@ -167,40 +167,40 @@ def build_http_options(url: str, token: str) -> dict[str, Any]:
 
 def is_http_url(url: str) -> bool:
     try:
-        return httpx.URL(url).scheme in ("http", "https") and bool(httpx.URL(url).host)
-    except httpx.InvalidURL:
+        return httpx2.URL(url).scheme in ("http", "https") and bool(httpx2.URL(url).host)
+    except httpx2.InvalidURL:
         return False
 
 
-def to_httpx_arguments(sending: http.SendRequest) -> dict[str, Any]:
+def to_request_arguments(sending: http.SendRequest) -> dict[str, Any]:
     return {
         "method": sending.method,
         "url": sending.path,
         "params": sending.query,
         "content": sending.content,
         "headers": sending.headers,
-        "timeout": httpx.Timeout(sending.timeout_s, connect=min(sending.timeout_s, CONNECT_TIMEOUT_S)),
+        "timeout": httpx2.Timeout(sending.timeout_s, connect=min(sending.timeout_s, CONNECT_TIMEOUT_S)),
     }
 
 
-def to_reply(response: httpx.Response) -> http.Reply:
+def to_reply(response: httpx2.Response) -> http.Reply:
     retry_after = response.headers.get("retry-after")
     return http.Reply(status=response.status_code, body=response.content, retry_after=retry_after)
 
 
 ERROR_NUMBER_PATTERN = re.compile(r"^\[Errno -?\d+\] ")
 CONNECTION_ERRORS = (
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpx.PoolTimeout,
-    httpx.ProxyError,
-    httpx.UnsupportedProtocol,
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+    httpx2.UnsupportedProtocol,
 )
 """Nothing was sent."""
 
 
-def to_no_reply(error: httpx.RequestError) -> http.NoReply:
-    if isinstance(error, httpx.ReadTimeout):
+def to_no_reply(error: httpx2.RequestError) -> http.NoReply:
+    if isinstance(error, httpx2.ReadTimeout):
         return http.NoReply(f"The server did not respond in time. {http.UNKNOWN_OUTCOME}")
     cause = ERROR_NUMBER_PATTERN.sub("", str(error)) or type(error).__name__
     if not isinstance(error, CONNECTION_ERRORS):
@@ -217,10 +217,10 @@ class AsyncClient(Calls):
         token: str,
         *,
         retry_policy: http.RetryPolicy | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self.retry_policy = retry_policy or http.RetryPolicy()
-        self._http = httpx.AsyncClient(**build_http_options(url, token), transport=transport)
+        self._http = httpx2.AsyncClient(**build_http_options(url, token), transport=transport)
 
     async def __aenter__(self) -> Self:
         return self
@@ -250,8 +250,8 @@ class AsyncClient(Calls):
 
     async def _send(self, sending: http.SendRequest) -> http.Reply | http.NoReply:
         try:
-            return to_reply(await self._http.request(**to_httpx_arguments(sending)))
-        except httpx.RequestError as error:
+            return to_reply(await self._http.request(**to_request_arguments(sending)))
+        except httpx2.RequestError as error:
             return to_no_reply(error)
 
 
@@ -264,10 +264,10 @@ class Client(Calls):
         token: str,
         *,
         retry_policy: http.RetryPolicy | None = None,
-        transport: httpx.BaseTransport | None = None,
+        transport: httpx2.BaseTransport | None = None,
     ) -> None:
         self.retry_policy = retry_policy or http.RetryPolicy()
-        self._http = httpx.Client(**build_http_options(url, token), transport=transport)
+        self._http = httpx2.Client(**build_http_options(url, token), transport=transport)
 
     def __enter__(self) -> Self:
         return self
@@ -296,6 +296,6 @@ class Client(Calls):
 
     def _send(self, sending: http.SendRequest) -> http.Reply | http.NoReply:
         try:
-            return to_reply(self._http.request(**to_httpx_arguments(sending)))
-        except httpx.RequestError as error:
+            return to_reply(self._http.request(**to_request_arguments(sending)))
+        except httpx2.RequestError as error:
             return to_no_reply(error)

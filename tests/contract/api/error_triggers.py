@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 import apsw
-import httpx
+import httpx2
 from msgspec import json
 
 from mergeyard.api.app import build_app, build_handlers
@@ -21,7 +21,7 @@ from mergeyard.service.errors import Code
 from mergeyard.service.submissions import ImpactedTargetsUploads
 from tests.contract.api.harness import PUBLIC_URL, QUEUE, REPOSITORY, ApiHarness, http_client
 
-ErrorTrigger = Callable[[ApiHarness], Awaitable[httpx.Response]]
+ErrorTrigger = Callable[[ApiHarness], Awaitable[httpx2.Response]]
 
 ERROR_TRIGGERS: dict[Code, ErrorTrigger] = {}
 OTHER_THAN_USUAL = 10
@@ -67,42 +67,42 @@ ERROR_TRIGGERS.update({code: _sending(body) for code, body in BODIES.items()})
 
 
 @provokes(Code.MISSING_TOKEN)
-async def no_token(api: ApiHarness) -> httpx.Response:
+async def no_token(api: ApiHarness) -> httpx2.Response:
     return await api.client.post("/v1/getQueue", json=QUEUE)
 
 
 @provokes(Code.INVALID_TOKEN)
-async def a_forged_token(api: ApiHarness) -> httpx.Response:
+async def a_forged_token(api: ApiHarness) -> httpx2.Response:
     return await api.post("getQueue", token="my_own")
 
 
 @provokes(Code.INSUFFICIENT_SCOPE)
-async def a_reader_that_writes(api: ApiHarness) -> httpx.Response:
+async def a_reader_that_writes(api: ApiHarness) -> httpx2.Response:
     return await api.post("updateQueue", token=await api.token(Scope.READ))
 
 
 @provokes(Code.NOT_FOUND)
-async def a_wrong_address(api: ApiHarness) -> httpx.Response:
+async def a_wrong_address(api: ApiHarness) -> httpx2.Response:
     return await api.send("getQueues", QUEUE)
 
 
 @provokes(Code.METHOD_NOT_ALLOWED)
-async def a_wrong_method(api: ApiHarness) -> httpx.Response:
+async def a_wrong_method(api: ApiHarness) -> httpx2.Response:
     return await api.get("/v1/getQueue")
 
 
 @provokes(Code.UNSUPPORTED_MEDIA_TYPE)
-async def a_compressed_body(api: ApiHarness) -> httpx.Response:
+async def a_compressed_body(api: ApiHarness) -> httpx2.Response:
     return await api.send("getQueue", QUEUE, headers={"content-encoding": "gzip"})
 
 
 @provokes(Code.BODY_TOO_LARGE)
-async def a_body_that_says_it_is_too_large(api: ApiHarness) -> httpx.Response:
+async def a_body_that_says_it_is_too_large(api: ApiHarness) -> httpx2.Response:
     return await api.send("getQueue", b"{}", headers={"content-length": str(MAX_BODY_BYTES + 1)})
 
 
 @provokes(Code.REQUEST_TIMEOUT)
-async def a_body_that_never_ends(api: ApiHarness) -> httpx.Response:
+async def a_body_that_never_ends(api: ApiHarness) -> httpx2.Response:
     async def body() -> AsyncIterator[bytes]:
         yield b"{"
         await asyncio.Event().wait()
@@ -118,7 +118,7 @@ async def a_body_that_never_ends(api: ApiHarness) -> httpx.Response:
 
 
 @provokes(Code.IDEMPOTENCY_KEY_REUSED)
-async def a_key_for_two_requests(api: ApiHarness) -> httpx.Response:
+async def a_key_for_two_requests(api: ApiHarness) -> httpx2.Response:
     key = f"key-{next(_numbers)}"
     await api.post("updateQueue", key=key, concurrency=5)
     return await api.post("updateQueue", key=key, concurrency=6)
@@ -128,28 +128,28 @@ async def a_key_for_two_requests(api: ApiHarness) -> httpx.Response:
 
 
 @provokes(Code.REPOSITORY_NOT_FOUND)
-async def a_queue_for_no_repository(api: ApiHarness) -> httpx.Response:
+async def a_queue_for_no_repository(api: ApiHarness) -> httpx2.Response:
     return await api.post("createQueue", repo=REPOSITORY | {"name": "nothing"})
 
 
 @provokes(Code.BRANCH_NOT_FOUND)
-async def a_queue_for_no_branch(api: ApiHarness) -> httpx.Response:
+async def a_queue_for_no_branch(api: ApiHarness) -> httpx2.Response:
     return await api.post("createQueue", targetBranch="nothing")
 
 
 @provokes(Code.QUEUE_ALREADY_EXISTS)
-async def a_second_queue(api: ApiHarness) -> httpx.Response:
+async def a_second_queue(api: ApiHarness) -> httpx2.Response:
     return await api.post("createQueue")
 
 
 @provokes(Code.QUEUE_NOT_EMPTY)
-async def deletion_of_a_queue_with_a_pull_request(api: ApiHarness) -> httpx.Response:
+async def deletion_of_a_queue_with_a_pull_request(api: ApiHarness) -> httpx2.Response:
     await api.ask("submitPullRequest", pr=unsubmitted_pull_request(api, draft=True))
     return await api.post("deleteQueue")
 
 
 @provokes(Code.MODE_SWITCH_IN_PROGRESS)
-async def two_switches_at_once(api: ApiHarness) -> httpx.Response:
+async def two_switches_at_once(api: ApiHarness) -> httpx2.Response:
     pr = unsubmitted_pull_request(api)
     await api.ask("submitPullRequest", pr=pr)
     await api.ask("updateQueue", mode="parallel")
@@ -163,37 +163,37 @@ async def two_switches_at_once(api: ApiHarness) -> httpx.Response:
 
 
 @provokes(Code.PR_NOT_FOUND)
-async def a_number_that_is_not_there(api: ApiHarness) -> httpx.Response:
+async def a_number_that_is_not_there(api: ApiHarness) -> httpx2.Response:
     return await api.post("submitPullRequest", pr={"number": 404_404})
 
 
 @provokes(Code.PR_NOT_SUBMITTED)
-async def one_that_was_never_submitted(api: ApiHarness) -> httpx.Response:
+async def one_that_was_never_submitted(api: ApiHarness) -> httpx2.Response:
     return await api.post("getSubmittedPullRequest", pr=unsubmitted_pull_request(api))
 
 
 @provokes(Code.TEST_RUN_NOT_FOUND)
-async def a_run_that_never_was(api: ApiHarness) -> httpx.Response:
+async def a_run_that_never_was(api: ApiHarness) -> httpx2.Response:
     return await api.post("getMergeQueueTestingDetails", testRunId="6f1d2c3b-4a59-8e7f-a012-3456789abcde")
 
 
 @provokes(Code.PR_ALREADY_MERGED)
-async def one_that_its_host_calls_merged(api: ApiHarness) -> httpx.Response:
+async def one_that_its_host_calls_merged(api: ApiHarness) -> httpx2.Response:
     return await api.post("submitPullRequest", pr=unsubmitted_pull_request(api, state="merged"))
 
 
 @provokes(Code.PR_CLOSED)
-async def one_that_is_closed(api: ApiHarness) -> httpx.Response:
+async def one_that_is_closed(api: ApiHarness) -> httpx2.Response:
     return await api.post("submitPullRequest", pr=unsubmitted_pull_request(api, state="closed"))
 
 
 @provokes(Code.SHA_MISMATCH)
-async def another_head(api: ApiHarness) -> httpx.Response:
+async def another_head(api: ApiHarness) -> httpx2.Response:
     return await api.post("submitPullRequest", pr=unsubmitted_pull_request(api) | {"sha": "1" * 40})
 
 
 @provokes(Code.PR_NOT_IN_QUEUE)
-async def a_cancel_after_the_merge(api: ApiHarness) -> httpx.Response:
+async def a_cancel_after_the_merge(api: ApiHarness) -> httpx2.Response:
     pr = unsubmitted_pull_request(api)
     await api.ask("submitPullRequest", pr=pr)
     await api.passes(pr["number"])
@@ -201,7 +201,7 @@ async def a_cancel_after_the_merge(api: ApiHarness) -> httpx.Response:
 
 
 @provokes(Code.MERGE_IN_PROGRESS)
-async def a_cancel_during_the_merge(api: ApiHarness) -> httpx.Response:
+async def a_cancel_during_the_merge(api: ApiHarness) -> httpx2.Response:
     async with merge_in_progress(api) as pr:
         return await api.call("cancelPullRequest", QUEUE | {"pr": pr})
 
@@ -225,14 +225,14 @@ async def merge_in_progress(api: ApiHarness) -> AsyncGenerator[dict[str, Any]]:
 
 
 @provokes(Code.COMMIT_NOT_FOUND)
-async def targets_for_a_commit_that_does_not_exist(api: ApiHarness) -> httpx.Response:
+async def targets_for_a_commit_that_does_not_exist(api: ApiHarness) -> httpx2.Response:
     return await api.post(
         "setImpactedTargets", pr=unsubmitted_pull_request(api) | {"sha": "e" * 40}, impactedTargets=["a"]
     )
 
 
 @provokes(Code.RATE_LIMITED)
-async def more_targets_than_the_quota(api: ApiHarness) -> httpx.Response:
+async def more_targets_than_the_quota(api: ApiHarness) -> httpx2.Response:
     service = api.world.service
     usual, service.impacted_targets_uploads = (
         service.impacted_targets_uploads,
@@ -248,22 +248,22 @@ async def more_targets_than_the_quota(api: ApiHarness) -> httpx.Response:
 
 
 @provokes(Code.ADDRESS_NOT_ALLOWED)
-async def a_webhook_into_our_own_network(api: ApiHarness) -> httpx.Response:
+async def a_webhook_into_our_own_network(api: ApiHarness) -> httpx2.Response:
     return await api.send("createWebhook", {"url": "https://private.example"})
 
 
 @provokes(Code.WEBHOOK_NOT_FOUND)
-async def a_missing_webhook(api: ApiHarness) -> httpx.Response:
+async def a_missing_webhook(api: ApiHarness) -> httpx2.Response:
     return await api.send("deleteWebhook", {"id": "missing"})
 
 
 @provokes(Code.TOKEN_NOT_FOUND)
-async def a_missing_token(api: ApiHarness) -> httpx.Response:
+async def a_missing_token(api: ApiHarness) -> httpx2.Response:
     return await api.send("revokeToken", {"id": "missing"})
 
 
 @provokes(Code.EVENT_NOT_FOUND)
-async def an_event_that_was_never_sent(api: ApiHarness) -> httpx.Response:
+async def an_event_that_was_never_sent(api: ApiHarness) -> httpx2.Response:
     made = (await api.send("createWebhook", {"url": "https://there.example"})).json()
     return await api.send("resendWebhookEvent", {"id": made["id"], "eventId": "msg_never"})
 
@@ -272,7 +272,7 @@ async def an_event_that_was_never_sent(api: ApiHarness) -> httpx.Response:
 
 
 @provokes(Code.STORAGE_UNAVAILABLE)
-async def a_full_disk(api: ApiHarness) -> httpx.Response:
+async def a_full_disk(api: ApiHarness) -> httpx2.Response:
     await api.world.wait_until_idle()
     api.world.store.failing_commits = 1
     response = await api.call("updateQueue", QUEUE | {"concurrency": OTHER_THAN_USUAL + next(_numbers)})
@@ -281,7 +281,7 @@ async def a_full_disk(api: ApiHarness) -> httpx.Response:
 
 
 @provokes(Code.PROVIDER_UNAVAILABLE)
-async def a_missing_repository(api: ApiHarness) -> httpx.Response:
+async def a_missing_repository(api: ApiHarness) -> httpx2.Response:
     pr = unsubmitted_pull_request(api)
     there = api.world.origin.path
     away = there.rename(there.with_suffix(".away"))
@@ -292,14 +292,14 @@ async def a_missing_repository(api: ApiHarness) -> httpx.Response:
 
 
 @provokes(Code.PROVIDER_ERROR)
-async def a_pull_request_with_invalid_metadata(api: ApiHarness) -> httpx.Response:
+async def a_pull_request_with_invalid_metadata(api: ApiHarness) -> httpx2.Response:
     pr, origin = unsubmitted_pull_request(api), api.world.origin
     origin.set_ref(f"refs/pull/{pr['number']}/meta", origin.blob("nonsense"))
     return await api.post("submitPullRequest", pr=pr)
 
 
 @provokes(Code.INTERNAL_ERROR)
-async def a_row_that_cannot_be_decoded(api: ApiHarness) -> httpx.Response:
+async def a_row_that_cannot_be_decoded(api: ApiHarness) -> httpx2.Response:
     pr = unsubmitted_pull_request(api, draft=True)
     await api.ask("submitPullRequest", pr=pr)
     await api.ask("cancelPullRequest", pr=pr)

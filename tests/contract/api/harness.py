@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import httpx
+import httpx2
 import uvicorn
 from msgspec import Struct, json
 from starlette.applications import Starlette
@@ -40,13 +40,13 @@ class ApiHarness:
     def __init__(self, world: Scenario, secret: str) -> None:
         self.world = world
         self.secret = secret
-        self.responses: list[httpx.Response] = []
+        self.responses: list[httpx2.Response] = []
         self.application = make_application(Settings(), world.service, PUBLIC_URL)
         self.client = http_client(self.application)
 
     async def call(
         self, endpoint: str, body: Any, *, token: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         """Sends bytes unchanged, also in chunks, and everything else as JSON."""
         content = _encode_body(body)
         sent_headers = {"x-api-token": token or self.secret, "content-type": "application/json", **(headers or {})}
@@ -54,19 +54,19 @@ class ApiHarness:
 
     async def send(
         self, endpoint: str, body: Any, *, token: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         """Makes a call and waits for all work that follows from it."""
         return await self._record(await self.call(endpoint, body, token=token, headers=headers))
 
-    async def get(self, address: str, *, token: str | None = None) -> httpx.Response:
+    async def get(self, address: str, *, token: str | None = None) -> httpx2.Response:
         return await self._record(await self.client.get(address, headers={"x-api-token": token or self.secret}))
 
-    async def metrics(self, query: str = "", *, token: str | None = None) -> httpx.Response:
+    async def metrics(self, query: str = "", *, token: str | None = None) -> httpx2.Response:
         return await self.get(f"/v1/getMergeQueueMetrics{query}", token=token)
 
     async def post(
         self, endpoint: str, *, token: str | None = None, key: str | None = None, **members: Any
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         """Calls an endpoint for the queue on main, unless the members name another."""
         headers = {} if key is None else {"idempotency-key": key}
         return await self.send(endpoint, QUEUE | members, token=token, headers=headers)
@@ -80,7 +80,7 @@ class ApiHarness:
         """Returns the error code of a refused request."""
         return code_of(await self.post(endpoint, **members))
 
-    async def _record(self, response: httpx.Response) -> httpx.Response:
+    async def _record(self, response: httpx2.Response) -> httpx2.Response:
         self.responses.append(response)
         await self.world.wait_until_idle()
         return response
@@ -129,11 +129,11 @@ def _encode_body(body: Any) -> Any:
     return cast(Any, body) if isinstance(body, bytes | AsyncIterator) else json.encode(body)
 
 
-def http_client(application: Starlette) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app=application), base_url="http://queue")
+def http_client(application: Starlette) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=application), base_url="http://queue")
 
 
-def problem_of(response: httpx.Response) -> dict[str, Any]:
+def problem_of(response: httpx2.Response) -> dict[str, Any]:
     """Checks the shape of an error body and returns it."""
     body = response.json()
     assert set(body) == PROBLEM, response.text
@@ -145,7 +145,7 @@ def problem_of(response: httpx.Response) -> dict[str, Any]:
     return body
 
 
-def code_of(response: httpx.Response) -> str:
+def code_of(response: httpx2.Response) -> str:
     return problem_of(response)["code"]
 
 

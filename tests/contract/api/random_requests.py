@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from json import dumps
 from typing import Any, cast
 
-import httpx
+import httpx2
 import schemathesis.checks
 import schemathesis.specs.openapi.checks
 from msgspec import Struct
@@ -76,7 +76,7 @@ def _in_bytes(headers: Iterable[tuple[str, Any]]) -> Iterable[tuple[bytes, bytes
     return ((name.encode("latin-1"), str(value).encode("latin-1")) for name, value in headers)
 
 
-def check_response(case: Case[Any], response: httpx.Response) -> None:
+def check_response(case: Case[Any], response: httpx2.Response) -> None:
     """Checks that a response matches the document; an error also has the error shape and a listed code."""
     cast(Any, case).validate_response(response, checks=RESPONSE_CHECKS)
     assert response.is_success or is_documented_error(problem_of(response)["code"], case)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-import httpx
+import httpx2
 import pytest
 from msgspec import json
 
@@ -61,7 +61,7 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedApi]:
         yield standing
 
 
-def provoked(standing: SharedApi, code: Code, accept: str) -> httpx.Response:
+def provoked(standing: SharedApi, code: Code, accept: str) -> httpx2.Response:
     standing.api.client.headers["accept"] = accept
     return standing.wait_for(ERROR_TRIGGERS[code](standing.api))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, cast
 
-import httpx
+import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import HealthCheck, Phase, settings
@@ -99,7 +99,7 @@ def test_every_response_matches_the_openapi_document(
 
     make_request_test(operation, every_answer_fits)()
     if extent == "thorough":
-        assert answered > {httpx.codes.OK.value}  # some calls succeed, and some are refused
+        assert answered > {httpx2.codes.OK.value}  # some calls succeed, and some are refused
 
 
 def _name_what_is_there(case: Case[Any], api: ApiHarness) -> None:
@@ -129,7 +129,7 @@ def _is_good(value: Any, *names: str) -> bool:
     return isinstance(value, dict) and all(isinstance(cast(Any, value).get(name), str) for name in names)
 
 
-async def _answer(case: Case[Any], api: ApiHarness) -> httpx.Response:
+async def _answer(case: Case[Any], api: ApiHarness) -> httpx2.Response:
     sent = to_outgoing_request(case, "http://queue/v1", api.secret)
     return await api.client.request(
         sent.method, sent.url, params=sent.params, headers=sent.headers, content=sent.content

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from mergeyard import __version__
@@ -19,7 +19,7 @@ QUEUE = QueueName.of("git.local/acme/app", "main")
 
 @asynccontextmanager
 async def a_client(api: ApiHarness, secret: str | None = None) -> AsyncGenerator[AsyncClient]:
-    transport = httpx.ASGITransport(app=api.application)
+    transport = httpx2.ASGITransport(app=api.application)
     async with AsyncClient("http://queue", secret or api.secret, transport=transport) as client:
         yield client
 

@@ -134,6 +134,18 @@ async def test_an_authority_that_is_not_configured_is_not_trusted(secure: Secure
         await check_git(git, secure.connect())
 
 
+def test_the_certificates_of_the_system_are_trusted_by_default(monkeypatch: pytest.MonkeyPatch):
+    """As git does. A store that is a folder has no certificate in memory before the first connection."""
+    for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    http.load_certificates.cache_clear()
+    try:
+        loaded = http.load_certificates(None)
+    finally:
+        http.load_certificates.cache_clear()
+    assert loaded.get_ca_certs() == ssl.create_default_context().get_ca_certs()
+
+
 @pytest.mark.parametrize("is_relative", [False, True])
 @asynchronous
 async def test_the_file_of_the_environment_is_used_by_the_api_client_and_by_git(

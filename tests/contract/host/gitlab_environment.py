@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 from mergeyard.adapters.clock import WallClock
 from mergeyard.adapters.forges.gitlab.host import GitlabHost
@@ -50,7 +50,7 @@ SETTLED = 2 * MINUTE
 
 
 class GitlabEnvironment:
-    def __init__(self, gitlab: FakeGitlab, clock: MovableClock, client: httpx.Client) -> None:
+    def __init__(self, gitlab: FakeGitlab, clock: MovableClock, client: httpx2.Client) -> None:
         self.gitlab = gitlab
         self.clock = clock
         self._client = client
@@ -68,7 +68,7 @@ class GitlabEnvironment:
         finally:
             await host.close()
 
-    def call(self, method: str, path: str = "", **params: Any) -> httpx.Response:
+    def call(self, method: str, path: str = "", **params: Any) -> httpx2.Response:
         """A request to the project at its first path, such as `/merge_requests/1`, without the product."""
         url = f"{self.world.web_url}/api/v4/projects/acme%2Fapp{path}"
         sent: dict[str, Any] = {"params": params} if method == "GET" else {"json": params}
@@ -116,5 +116,5 @@ class GitlabEnvironment:
 @contextmanager
 def gitlab_environment(root: Path) -> Generator[GitlabEnvironment]:
     clock = MovableClock()
-    with FakeGitlab(root, clock) as gitlab, httpx.Client(trust_env=False, verify=False) as client:
+    with FakeGitlab(root, clock) as gitlab, httpx2.Client(trust_env=False, verify=False) as client:
         yield GitlabEnvironment(gitlab, clock, client)

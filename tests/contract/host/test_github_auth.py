@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from msgspec.structs import replace
 
@@ -150,7 +150,7 @@ async def test_a_token_gives_access_only_to_its_repository(app: GithubEnvironmen
     assert (of_app.repositories, of_other.repositories) == (frozenset({"acme/app"}), frozenset({"acme/other"}))
     headers = {"authorization": f"Bearer {app.github.auth.issued_tokens[0]}"}
     seen = [
-        httpx.get(f"{app.github.api_url}/repos/acme/{name}", headers=headers, trust_env=False)
+        httpx2.get(f"{app.github.api_url}/repos/acme/{name}", headers=headers, trust_env=False)
         for name in ("app", "other")
     ]
     assert [answer.status_code for answer in seen] == [200, 404]

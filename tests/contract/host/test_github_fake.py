@@ -13,7 +13,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import jwt
 import pytest
 
@@ -34,9 +34,9 @@ from tests.support.forges.github.world import PublicApp, to_account_id
 pytestmark = pytest.mark.long
 
 
-def ask(env: GithubEnvironment, method: str, path: str, body: Any = None, token: str = TOKEN) -> httpx.Response:
+def ask(env: GithubEnvironment, method: str, path: str, body: Any = None, token: str = TOKEN) -> httpx2.Response:
     headers = {"authorization": f"Bearer {token}"}
-    return httpx.request(method, env.github.api_url + path, json=body, headers=headers, trust_env=False, verify=False)
+    return httpx2.request(method, env.github.api_url + path, json=body, headers=headers, trust_env=False, verify=False)
 
 
 # Responses
@@ -98,7 +98,7 @@ def test_an_undescribed_request_is_an_error_and_recorded(github: GithubEnvironme
 
 
 def test_an_unknown_token_is_rejected(github: GithubEnvironment):
-    response = httpx.get(f"{github.github.api_url}/repos/acme/app", trust_env=False)
+    response = httpx2.get(f"{github.github.api_url}/repos/acme/app", trust_env=False)
     assert (response.status_code, response.json()["message"]) == (401, "Bad credentials")
 
 
@@ -116,7 +116,7 @@ def test_concurrent_requests_are_served(github: GithubEnvironment):
     github.open(1)
 
     async def ask_often() -> list[int]:
-        async with httpx.AsyncClient(trust_env=False, headers={"authorization": f"Bearer {TOKEN}"}) as client:
+        async with httpx2.AsyncClient(trust_env=False, headers={"authorization": f"Bearer {TOKEN}"}) as client:
             address = f"{github.github.api_url}/repos/acme/app/pulls/1"
             return [answer.status_code for answer in await asyncio.gather(*(client.get(address) for _ in range(10)))]
 
@@ -126,7 +126,7 @@ def test_concurrent_requests_are_served(github: GithubEnvironment):
 # Pull requests
 
 
-def open_with_api(env: GithubEnvironment, head: str, base: str = "main", *, draft: bool = False) -> httpx.Response:
+def open_with_api(env: GithubEnvironment, head: str, base: str = "main", *, draft: bool = False) -> httpx2.Response:
     body = {"title": "A test", "body": "", "head": head, "base": base, "draft": draft}
     return ask(env, "POST", "/repos/acme/app/pulls", body)
 
@@ -300,7 +300,7 @@ def test_an_unknown_commit_has_no_results(github: GithubEnvironment, kind: str):
 # Users and apps
 
 
-def read_permission(env: GithubEnvironment, person: str) -> httpx.Response:
+def read_permission(env: GithubEnvironment, person: str) -> httpx2.Response:
     return ask(env, "GET", f"/repos/acme/app/collaborators/{person}/permission")
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, later
@@ -47,12 +47,12 @@ class Limited(GithubEnvironment):
     def wait(self, milliseconds: int) -> None:
         self.clock.move_to(later(self.clock.now(), milliseconds))
 
-    def ask(self, method: str, path: str, body: Any = None, *, token: str = TOKEN, **headers: str) -> httpx.Response:
+    def ask(self, method: str, path: str, body: Any = None, *, token: str = TOKEN, **headers: str) -> httpx2.Response:
         sent = {"authorization": f"Bearer {token}"} | {name.replace("_", "-"): value for name, value in headers.items()}
         address = path if path.startswith("http") else self.github.api_url + path
-        return httpx.request(method, address, json=body, headers=sent, trust_env=False, verify=False)
+        return httpx2.request(method, address, json=body, headers=sent, trust_env=False, verify=False)
 
-    def comment(self, token: str = TOKEN) -> httpx.Response:
+    def comment(self, token: str = TOKEN) -> httpx2.Response:
         return self.ask("POST", f"{APP}/issues/1/comments", {"body": "Merged."}, token=token)
 
 
@@ -67,7 +67,7 @@ def env(tmp_path: Path) -> Iterator[Limited]:
         yield env
 
 
-def remaining(response: httpx.Response) -> int:
+def remaining(response: httpx2.Response) -> int:
     return int(response.headers["x-ratelimit-remaining"])
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -64,11 +64,11 @@ def ask(env: GithubEnvironment, path: str, viewer: str = US, method: str = "GET"
 
 def request(
     env: GithubEnvironment, path: str, viewer: str = US, method: str = "GET", body: Any = None
-) -> httpx.Response:
+) -> httpx2.Response:
     headers = {"authorization": f"Bearer {viewer}"}
     is_absolute = path.startswith("api/")
     address = f"{env.github.web_url}/{path}" if is_absolute else f"{env.github.api_url}/repos/acme/app{path}"
-    return httpx.request(method, address, json=body, headers=headers, trust_env=False, verify=False)
+    return httpx2.request(method, address, json=body, headers=headers, trust_env=False, verify=False)
 
 
 def state_for(env: GithubEnvironment, viewer: str = OTHER) -> str:
@@ -77,7 +77,7 @@ def state_for(env: GithubEnvironment, viewer: str = OTHER) -> str:
     return first if first != "unknown" else ask(env, "/pulls/1", viewer)["mergeable_state"]
 
 
-def merge(env: GithubEnvironment, viewer: str = US, method: str = "merge") -> httpx.Response:
+def merge(env: GithubEnvironment, viewer: str = US, method: str = "merge") -> httpx2.Response:
     return request(env, "/pulls/1/merge", viewer, "PUT", {"merge_method": method})
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND
@@ -213,7 +213,7 @@ def test_approved_of_the_free_edition_is_false_until_any_account_approves(gitlab
     """The entity of approvals in GitLab's free edition answers whether there is any approval."""
     gitlab.open(1)
 
-    def ask(path: str) -> httpx.Response:
+    def ask(path: str) -> httpx2.Response:
         return gitlab.call("GET", f"/merge_requests/1/{path}")
 
     assert ask("approvals").json()["approved"] is False
@@ -355,7 +355,7 @@ def test_the_old_path_of_a_renamed_project_redirects_reads_and_refuses_everythin
     written = gitlab.call("POST", "/merge_requests/1/notes", body="Hello")
     assert written.status_code == 405
     assert written.json() == {"message": "Non GET methods are not allowed for moved projects"}
-    followed = httpx.get(base, headers={"private-token": TOKEN}, trust_env=False)
+    followed = httpx2.get(base, headers={"private-token": TOKEN}, trust_env=False)
     assert followed.json()["path_with_namespace"] == "acme/web/shop"
     gitlab.gitlab.deliveries.drop_all = True
     gitlab.acts.add_note(gitlab.project, gitlab.request(), "Hello", by="ada")
@@ -379,7 +379,7 @@ def test_the_case_of_a_path_does_not_matter(gitlab: GitlabEnvironment, tmp_path:
     """GitLab's `repo_path.rb` and its API find a project in any case."""
     head = gitlab.open(1)
     base = gitlab.world.web_url
-    answer = httpx.get(f"{base}/api/v4/projects/ACME%2FApp", headers={"private-token": TOKEN}, trust_env=False)
+    answer = httpx2.get(f"{base}/api/v4/projects/ACME%2FApp", headers={"private-token": TOKEN}, trust_env=False)
     assert answer.json()["path_with_namespace"] == "acme/app"
     clone = Origin.create(tmp_path / "clone")
     clone.run("fetch", "--quiet", base.replace("http://", f"http://oauth2:{TOKEN}@") + "/ACME/App.git", "topic-1")

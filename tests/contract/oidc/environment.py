@@ -2,7 +2,7 @@
 
 from urllib.parse import parse_qsl, urlsplit
 
-import httpx
+import httpx2
 
 from mergeyard.adapters.oidc.discovery import ClientRegistration
 from mergeyard.adapters.oidc.provider import OpenIdProvider
@@ -34,7 +34,7 @@ class OidcEnvironment:
     async def visit_provider(self, there: str = "/") -> tuple[Answer, str]:
         """Returns the parameters of the provider's response and the login state of the browser."""
         redirect = await self.adapter.begin_login(there)
-        async with httpx.AsyncClient(verify=False) as browser:
+        async with httpx2.AsyncClient(verify=False) as browser:
             response = await browser.get(redirect.url)
         assert response.status_code == 302, response.text
         assert response.headers["location"].startswith(f"{REDIRECT_URI}?")

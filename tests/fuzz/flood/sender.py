@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Any, cast
 from uuid import uuid4
 
-import httpx
+import httpx2
 import hypothesis
 from hypothesis import given
 from msgspec import Struct, field
@@ -47,7 +47,7 @@ class RequestSender:
         self.target = target
         self._report = report
 
-    def send(self, token: str, key: bytes | None = None) -> httpx.Response | None:
+    def send(self, token: str, key: bytes | None = None) -> httpx2.Response | None:
         """None if the HTTP client refuses to send it."""
         sent = to_outgoing_request(self.case, str(self.target.client.base_url).rstrip("/"), token)
         headers = sent.headers
@@ -56,12 +56,12 @@ class RequestSender:
         content = {"params": sent.params, "content": sent.content}
         try:
             response = self.target.client.request(sent.method, sent.url, headers=headers, **content)
-        except (httpx.LocalProtocolError, httpx.InvalidURL):
+        except (httpx2.LocalProtocolError, httpx2.InvalidURL):
             self._report.unsent += 1
             return None
         return self._checked(response)
 
-    def _checked(self, response: httpx.Response) -> httpx.Response:
+    def _checked(self, response: httpx2.Response) -> httpx2.Response:
         self._report.responses[self.endpoint, response.status_code] += 1
         check_response(self.case, response)
         if not response.is_success:

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, cast
 
-import httpx
+import httpx2
 from msgspec import json
 from schemathesis import Case
 
@@ -103,7 +103,7 @@ class Target:
         self.token = new_token(self.server.config)
         self.reader = self._token("--scope", "read")
         self.stranger = self._token("--scope", "admin", "--repo", "git.local/acme/elsewhere")
-        self.client = httpx.Client(base_url=f"{self.server.url}/v1", timeout=TIMEOUT_S, trust_env=False)
+        self.client = httpx2.Client(base_url=f"{self.server.url}/v1", timeout=TIMEOUT_S, trust_env=False)
         self._round = 0
 
     def _token(self, *options: str) -> str:

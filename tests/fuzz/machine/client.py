@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-import httpx
+import httpx2
 from msgspec import Struct
 
 from tests.contract.api.harness import code_of
@@ -93,7 +93,7 @@ class Client:
         assert outside.status_code == nothing.status_code
         assert outside.content.replace(branch.encode(), b"-") == nothing.content.replace(b"n" * len(branch), b"-")
 
-    def _send(self, who: str, endpoint: str, body: dict[str, Any], headers: Mapping[str, str]) -> httpx.Response:
+    def _send(self, who: str, endpoint: str, body: dict[str, Any], headers: Mapping[str, str]) -> httpx2.Response:
         self.request_count += 1
         return self.environment.post(endpoint, body, self._tokens[who], headers)
 

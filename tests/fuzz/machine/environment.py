@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx
+import httpx2
 from msgspec import Struct
 
 from mergeyard.adapters.store_postgres.store import PostgresStore
@@ -83,7 +83,7 @@ class FuzzEnvironment:
         self.wait_for(tokens.revoke(token.id))
         return secret
 
-    def post(self, endpoint: str, body: Any, token: str, headers: Mapping[str, str]) -> httpx.Response:
+    def post(self, endpoint: str, body: Any, token: str, headers: Mapping[str, str]) -> httpx2.Response:
         """Sends a request and waits until all work that follows from it is done."""
         return self.wait_for(self.api.send(endpoint, body, token=token, headers=headers))
 
@@ -112,7 +112,7 @@ def write_pull_request(origin: Origin, number: int, **changes: object) -> None:
         "branch": f"topic{number}",
         "draft": False,
     }
-    encoded = httpx.Response(200, json=metadata | {"state": "open"} | changes).content
+    encoded = httpx2.Response(200, json=metadata | {"state": "open"} | changes).content
     origin.set_ref(f"refs/pull/{number}/head", origin.tip(f"topic{number}"))
     origin.set_ref(f"refs/pull/{number}/meta", origin.blob(encoded))
 

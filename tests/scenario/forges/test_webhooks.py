@@ -1,6 +1,6 @@
 """Webhooks of a forge only trigger a read: with them changes are known immediately, without them within a minute."""
 
-import httpx
+import httpx2
 import pytest
 
 from mergeyard.domain.pull_requests import StatusState
@@ -183,7 +183,7 @@ async def test_webhook_with_a_forged_signature_is_refused(forge_scenario: StartS
         genuine = scenario.forge.deliveries.log[0].delivery
         calls = len(scenario.forge.faults.calls)
         for headers in forgeries(dict(genuine.headers)):
-            async with httpx.AsyncClient(trust_env=False) as client:
+            async with httpx2.AsyncClient(trust_env=False) as client:
                 answer = await client.post(genuine.url, content=genuine.body, headers=headers)
             assert (answer.status_code, answer.json()["code"]) == (401, "invalid_token")
         await scenario.wait_until_idle()
@@ -200,7 +200,7 @@ async def test_a_webhook_for_an_unknown_host_is_answered_like_one_with_a_wrong_s
             scenario.webhook_url.replace("/hooks/", "/hooks/x"),
         )
         with capture_warnings() as lines:
-            async with httpx.AsyncClient(trust_env=False) as client:
+            async with httpx2.AsyncClient(trust_env=False) as client:
                 answers = [await client.post(address, content=b"{}", headers=known_id) for address in addresses]
         assert {(answer.status_code, answer.content) for answer in answers} == {(401, answers[0].content)}
         warnings = [entry for entry in lines if entry["event"] == "webhook_signature_invalid"]

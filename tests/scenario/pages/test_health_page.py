@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as ASGIScope
@@ -278,8 +278,8 @@ async def test_nothing_is_read_for_a_disconnected_client(tmp_path: Path):
         _, secret = await scenario.service.tokens.create("ada", {Scope.READ})
         session = await scenario.service.sessions.sign_in(secret.encode())
         assert session is not None
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(disconnected(build_pages(scenario.service))),
+        async with httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(disconnected(build_pages(scenario.service))),
             base_url="http://yard.example",
             cookies={user_sessions.SESSION_COOKIE: session},
         ) as client:

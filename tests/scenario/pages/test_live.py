@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from mergeyard.domain.access import Scope
@@ -67,8 +67,8 @@ async def test_event_stream_ends_with_the_session(tmp_path: Path):
         _, secret = await scenario.service.tokens.create("ada", {Scope.READ})
         session = await scenario.service.sessions.sign_in(secret.encode())
         assert session is not None
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(build_pages(scenario.service)),
+        async with httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(build_pages(scenario.service)),
             base_url="http://yard.example",
             cookies={user_sessions.SESSION_COOKIE: session},
         ) as client:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import httpx
+import httpx2
 
 from mergeyard.domain.access import Scope
 from mergeyard.domain.config import Config, Mode
@@ -223,8 +223,8 @@ async def test_status_link_shows_the_page_to_browsers_and_the_text_to_programs(t
         run = await merge_and_get_run(scenario)
         _, secret = await scenario.service.tokens.create("ci", {Scope.READ}, ())
         application = make_application(Settings(data_dir=tmp_path), scenario.service, "http://yard.example")
-        transport = httpx.ASGITransport(application)  # pyright: ignore[reportArgumentType]
-        async with httpx.AsyncClient(transport=transport, base_url="http://yard.example") as client:
+        transport = httpx2.ASGITransport(application)  # pyright: ignore[reportArgumentType]
+        async with httpx2.AsyncClient(transport=transport, base_url="http://yard.example") as client:
             link, token = f"/runs/{run}/checks/a%2Fb%20c", {"x-api-token": secret}
             led = await client.get(link, headers={"accept": BROWSER})
             assert (led.status_code, led.headers["location"]) == (303, f"/runs/{run}/output/a%2Fb%20c")

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import pytest
 
 from mergeyard.adapters.oidc.discovery import ClientRegistration
@@ -31,7 +31,7 @@ TOKENS = "/administration/tokens"
 class SsoBrowser:
     """A browser between our pages and a provider."""
 
-    def __init__(self, running: Scenario, provider: IdentityProvider, client: httpx.AsyncClient) -> None:
+    def __init__(self, running: Scenario, provider: IdentityProvider, client: httpx2.AsyncClient) -> None:
         self.scenario = running
         self.provider = provider
         self.visitor = WebClient(client)
@@ -44,7 +44,7 @@ class SsoBrowser:
         """Follows the redirect to the provider and returns the address to which it redirects back."""
         departure = await self.visitor.get(address)
         assert departure.status == 303, departure.text
-        async with httpx.AsyncClient(verify=False) as browser:
+        async with httpx2.AsyncClient(verify=False) as browser:
             back = urlsplit((await browser.get(departure.location)).headers["location"])
         return f"{back.path}?{back.query}"
 

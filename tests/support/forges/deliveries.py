@@ -5,7 +5,7 @@ from contextlib import suppress
 from queue import Queue
 from threading import Thread
 
-import httpx
+import httpx2
 from msgspec import Struct
 
 TIMEOUT_S = 10
@@ -61,14 +61,14 @@ class Deliveries:
             self._outbox.put(delivery)
 
     def _run(self) -> None:
-        with httpx.Client(timeout=TIMEOUT_S, trust_env=False, verify=False) as client:
+        with httpx2.Client(timeout=TIMEOUT_S, trust_env=False, verify=False) as client:
             while (delivery := self._outbox.get()) is not None:
                 self.log.append(DeliveryRecord(delivery, send_delivery(client, delivery)))
                 self._outbox.task_done()
         self._outbox.task_done()
 
 
-def send_delivery(client: httpx.Client, delivery: Delivery) -> int | None:
-    with suppress(httpx.HTTPError):
+def send_delivery(client: httpx2.Client, delivery: Delivery) -> int | None:
+    with suppress(httpx2.HTTPError):
         return client.post(delivery.url, content=delivery.body, headers=delivery.headers).status_code
     return None

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from msgspec import json
 from structlog.testing import capture_logs
@@ -21,7 +21,7 @@ from tests.support.asynchronous import asynchronous
 from tests.support.fake_api import PR, QUEUE, SECRET, FakeBackend, a_client, send_get, send_post
 
 
-def problem(response: httpx.Response) -> dict[str, Any]:
+def problem(response: httpx2.Response) -> dict[str, Any]:
     """Checks the documented form of an error and returns it."""
     body = response.json()
     assert set(body) == {"type", "title", "status", "code", "detail", "requestId", "retryable", "errors"}
@@ -33,7 +33,7 @@ def problem(response: httpx.Response) -> dict[str, Any]:
     return body
 
 
-def code(response: httpx.Response) -> str:
+def code(response: httpx2.Response) -> str:
     return problem(response)["code"]
 
 
@@ -99,7 +99,7 @@ async def test_another_method_is_refused_and_the_right_ones_named():
 
 
 def test_head_is_allowed_where_get_is():
-    async def head(path: str) -> httpx.Response:
+    async def head(path: str) -> httpx2.Response:
         async with a_client(FakeBackend()) as client:
             return await client.head(path, headers={"x-api-token": SECRET})
 
@@ -275,7 +275,7 @@ def test_a_key_is_ignored_for_a_read():
 
 @pytest.mark.parametrize("key", ["", "a" * 256, "a\tb", "é"], ids=["empty", "too long", "tab", "no ASCII"])
 def test_a_key_is_printable_and_not_too_long(key: str):
-    async def post() -> httpx.Response:
+    async def post() -> httpx2.Response:
         headers = {b"x-api-token": SECRET.encode(), b"idempotency-key": key.encode("latin-1")}
         async with a_client(FakeBackend()) as client:
             return await client.post("/v1/submitPullRequest", json=PR, headers=headers)

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import typer
 from msgspec import json
@@ -100,12 +100,12 @@ def test_without_git_there_is_no_origin(folder: Path, monkeypatch: pytest.Monkey
 def chosen(*names: str, repo: str | None = None, branch: str | None = None, refused: bool = False) -> QueueName:
     """The queue that a command takes when the token can read these queues."""
 
-    def respond(_: httpx.Request) -> httpx.Response:
+    def respond(_: httpx2.Request) -> httpx2.Response:
         if refused:
-            return httpx.Response(403, content=json.encode(a_problem("insufficient_scope", retryable=False)))
-        return httpx.Response(200, content=json.encode({"queues": [a_queue(name) for name in names]}))
+            return httpx2.Response(403, content=json.encode(a_problem("insufficient_scope", retryable=False)))
+        return httpx2.Response(200, content=json.encode({"queues": [a_queue(name) for name in names]}))
 
-    with Client("https://queue.example.com", "my_token", transport=httpx.MockTransport(respond)) as client:
+    with Client("https://queue.example.com", "my_token", transport=httpx2.MockTransport(respond)) as client:
         return choose_queue(client, repo, branch)
 
 

@@ -96,6 +96,7 @@ def test_a_folder_that_cannot_be_written_is_named(config_home: Path, stored: Sto
         ("http://queue.example.com", True),
         ("http://localhost.example.com:8080", True),
         ("http://10.0.0.1", True),
+        ("http://xn--a", True),
         ("https://queue.example.com", False),
         ("http://localhost:8080", False),
         ("http://127.0.0.1:8080", False),

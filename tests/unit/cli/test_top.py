@@ -4,7 +4,7 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from msgspec import convert
 from rich.console import Console
@@ -231,25 +231,25 @@ class Server:
             2: SUBMITTED | {"id": "2", "prNumber": 2, "estimatedMergeAt": "2026-11-14T11:00:00Z"},
         }
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
         body = json.loads(request.content)
         match request.url.path.rpartition("/")[2]:
             case "getQueue" if body["targetBranch"] in self.deleted:
                 problem = a_problem("queue_not_found", retryable=False)
-                return httpx.Response(404, json=problem | {"detail": "There is no queue."})
+                return httpx2.Response(404, json=problem | {"detail": "There is no queue."})
             case "getQueue":
                 pull_requests = [enqueued(number, "pending", position=number) for number in self.enqueued]
                 members = {"enqueuedPullRequests": pull_requests, "stateReason": None, "branch": body["targetBranch"]}
-                return httpx.Response(200, json=QUEUE_RESPONSE | members)
+                return httpx2.Response(200, json=QUEUE_RESPONSE | members)
             case "listPullRequests":
-                return httpx.Response(200, json={"pullRequests": self.latest})
+                return httpx2.Response(200, json={"pullRequests": self.latest})
             case _:
                 found = [self.by_number[pr["number"]] for pr in body["prs"]]
-                return httpx.Response(200, json={"pullRequests": found, "notFound": []})
+                return httpx2.Response(200, json={"pullRequests": found, "notFound": []})
 
 
 def a_client(server: Server) -> Client:
-    return Client("http://mergeyard.example", "my_token", transport=httpx.MockTransport(server))
+    return Client("http://mergeyard.example", "my_token", transport=httpx2.MockTransport(server))
 
 
 def test_a_pull_request_that_left_the_queue_stays_among_the_finished():

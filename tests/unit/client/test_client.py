@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from msgspec import json
 
@@ -15,18 +15,18 @@ QUEUE = QueueName.of("git.local/acme/app", "main")
 URL = "http://queue.example/below"
 SHORT_RETRIES = RetryPolicy(total_timeout_s=0.3)
 
-ServerFunction = Callable[[httpx.Request], httpx.Response]
+ServerFunction = Callable[[httpx2.Request], httpx2.Response]
 CallFunction = Callable[[ServerFunction, str], Any]
 
 
 def call_blocking(server: ServerFunction, method: str) -> Any:
-    with Client(URL, "my_token", retry_policy=SHORT_RETRIES, transport=httpx.MockTransport(server)) as client:
+    with Client(URL, "my_token", retry_policy=SHORT_RETRIES, transport=httpx2.MockTransport(server)) as client:
         return getattr(client, method)(QUEUE, 12)
 
 
 def call_async(server: ServerFunction, method: str) -> Any:
     async def call_once() -> Any:
-        transport = httpx.MockTransport(server)
+        transport = httpx2.MockTransport(server)
         async with AsyncClient(URL, "my_token", retry_policy=SHORT_RETRIES, transport=transport) as client:
             return await getattr(client, method)(QUEUE, 12)
 
@@ -40,13 +40,13 @@ class Server:
     """Sends these responses one after the other and records the requests."""
 
     def __init__(self, *responses: tuple[int, Any]) -> None:
-        self.requests: list[httpx.Request] = []
+        self.requests: list[httpx2.Request] = []
         self._responses = list(responses)
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(request)
         status, body = self._responses.pop(0)
-        return httpx.Response(status, content=json.encode(body))
+        return httpx2.Response(status, content=json.encode(body))
 
 
 @both
@@ -74,8 +74,8 @@ def test_a_refusal_is_raised(call: CallFunction):
 
 @both
 def test_an_unreachable_server_is_reported_after_the_timeout(call: CallFunction):
-    def refuse(_: httpx.Request) -> httpx.Response:
-        raise httpx.ConnectError("Connection refused")
+    def refuse(_: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("Connection refused")
 
     with pytest.raises(Unreachable, match="Connection refused"):
         call(refuse, "submit")
@@ -83,19 +83,19 @@ def test_an_unreachable_server_is_reported_after_the_timeout(call: CallFunction)
 
 @both
 def test_a_request_that_may_still_be_in_progress_is_not_retried(call: CallFunction):
-    def time_out(_: httpx.Request) -> httpx.Response:
-        raise httpx.ReadTimeout("timed out")
+    def time_out(_: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ReadTimeout("timed out")
 
     with pytest.raises(Unreachable, match="The request may still be in progress: check before you repeat it"):
         call(time_out, "submit")
 
 
 @pytest.mark.parametrize(
-    "error", [httpx.ReadError("reset"), httpx.RemoteProtocolError("closed"), httpx.WriteError("x")]
+    "error", [httpx2.ReadError("reset"), httpx2.RemoteProtocolError("closed"), httpx2.WriteError("x")]
 )
 @both
-def test_a_request_that_was_sent_may_be_in_progress(call: CallFunction, error: httpx.RequestError):
-    def fail(_: httpx.Request) -> httpx.Response:
+def test_a_request_that_was_sent_may_be_in_progress(call: CallFunction, error: httpx2.RequestError):
+    def fail(_: httpx2.Request) -> httpx2.Response:
         raise error
 
     with pytest.raises(Unreachable, match="The request may still be in progress: check before you repeat it"):
@@ -105,13 +105,13 @@ def test_a_request_that_was_sent_may_be_in_progress(call: CallFunction, error: h
 @both
 def test_a_request_that_a_proxy_gave_up_may_be_in_progress(call: CallFunction):
     with pytest.raises(Unreachable, match=r"504 is not from Mergeyard\. The request may still be in progress"):
-        call(lambda _: httpx.Response(504, text="Gateway Timeout"), "submit")
+        call(lambda _: httpx2.Response(504, text="Gateway Timeout"), "submit")
 
 
 @both
 def test_a_redirect_is_not_followed_because_the_token_is_for_this_server(call: CallFunction):
-    def redirect(_: httpx.Request) -> httpx.Response:
-        return httpx.Response(308, headers={"location": "https://elsewhere.example"})
+    def redirect(_: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(308, headers={"location": "https://elsewhere.example"})
 
     with pytest.raises(Unreachable, match="308"):
         call(redirect, "cancel")
@@ -132,7 +132,7 @@ def cursors_of(server: Server) -> list[str | None]:
 
 def test_events_come_one_by_one():
     server = Server(*PAGES)
-    with Client(URL, "my_token", transport=httpx.MockTransport(server)) as client:
+    with Client(URL, "my_token", transport=httpx2.MockTransport(server)) as client:
         events = client.events(QUEUE)
         assert [next(events).type for _ in range(3)] == [EVENT["type"]] * 3
     assert cursors_of(server) == [None, "1"]
@@ -142,7 +142,7 @@ def test_events_can_be_awaited_one_by_one():
     server = Server(*PAGES)
 
     async def first_three() -> list[str]:
-        async with AsyncClient(URL, "my_token", transport=httpx.MockTransport(server)) as client:
+        async with AsyncClient(URL, "my_token", transport=httpx2.MockTransport(server)) as client:
             events = client.events(QUEUE, after="7")
             return [(await anext(events)).type for _ in range(3)]
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-import httpx
+import httpx2
 import pytest
 from msgspec import json
 from starlette.exceptions import HTTPException
@@ -54,9 +54,9 @@ class FakePages:
         return PlainTextResponse(f"{request.state.request_id} {title}: {refused.detail}", status)
 
 
-async def get(path: str, headers: Mapping[str, str] = BROWSER, *, over_tls: bool = False) -> httpx.Response:
-    transport = httpx.ASGITransport(build_app((), FakePages(over_tls=over_tls)))
-    async with httpx.AsyncClient(transport=transport, base_url="http://mergeyard.example") as client:
+async def get(path: str, headers: Mapping[str, str] = BROWSER, *, over_tls: bool = False) -> httpx2.Response:
+    transport = httpx2.ASGITransport(build_app((), FakePages(over_tls=over_tls)))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://mergeyard.example") as client:
         with capture_logs():
             return await client.get(path, headers=headers)
 

@@ -3,7 +3,7 @@
 import gzip
 from collections.abc import AsyncIterator
 
-import httpx
+import httpx2
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -72,15 +72,15 @@ ROUTES = [
 ]
 
 
-async def get(path: str, *, method: str = "GET", over_tls: bool = False, **headers: str) -> httpx.Response:
+async def get(path: str, *, method: str = "GET", over_tls: bool = False, **headers: str) -> httpx2.Response:
     app = Starlette(routes=ROUTES)
     app.add_middleware(CompressionMiddleware, over_tls=over_tls)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://yard.example") as client:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://yard.example") as client:
         return await client.request(method, path, headers=HEADERS | named)
 
 
-def is_compressed(response: httpx.Response) -> bool:
+def is_compressed(response: httpx2.Response) -> bool:
     return response.headers.get("content-encoding") == "gzip"
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from starlette.applications import Starlette
 
@@ -137,7 +137,7 @@ def test_templates_are_read_at_the_start_so_that_an_upgrade_does_not_mix_version
 )
 @asynchronous
 async def test_a_static_file_is_cached_indefinitely_only_with_its_fingerprint(url: str, cache_control: str):
-    transport = httpx.ASGITransport(Starlette(routes=app.static_routes()))
-    async with httpx.AsyncClient(transport=transport, base_url="http://mergeyard.example") as client:
+    transport = httpx2.ASGITransport(Starlette(routes=app.static_routes()))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://mergeyard.example") as client:
         response = await client.get(url)
     assert (response.status_code, response.headers["cache-control"]) == (200, cache_control)

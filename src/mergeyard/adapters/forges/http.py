@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
-import httpx
+import httpx2
 import msgspec
 import structlog
 from msgspec import Struct
@@ -137,7 +137,7 @@ class ForgeClient:
         self._on_unauthorized: OnUnauthorized | None = None
         self._announced_ends = set[str]()
         headers = {"user-agent": "mergeyard"}
-        self._http = httpx.AsyncClient(timeout=REQUEST_TIMEOUT_S, headers=headers, verify=load_certificates(ca_file))
+        self._http = httpx2.AsyncClient(timeout=REQUEST_TIMEOUT_S, headers=headers, verify=load_certificates(ca_file))
         self._set_limits(limits)
 
     def _set_limits(self, limits: RateLimits) -> None:
@@ -254,7 +254,7 @@ class ForgeClient:
             self._limits.raise_if_only_reserve_left()
 
     async def _get_cached(self, path: str, query: Query | None) -> Reply:
-        url = str(httpx.URL(self._base + path, params=query or None))
+        url = str(httpx2.URL(self._base + path, params=query or None))
         cached = self._cache.get(url)
         headers = {} if cached is None else {"if-none-match": cached.etag}
         reply = await self._request("GET", path, query, headers)
@@ -285,7 +285,7 @@ class ForgeClient:
             turn = self._limits.write(endpoint, *kinds) if kinds else nullcontext()
             async with turn, self._slots, asyncio.timeout(TOTAL_TIMEOUT_S):
                 reply = await _send_request(self._http, request)
-        except (httpx.HTTPError, TimeoutError) as error:
+        except (httpx2.HTTPError, TimeoutError) as error:
             self._limits.record_response(NO_RESPONSE_STATUS, {})
             raise HostUnavailable(f"{url} does not answer: {str(error) or type(error).__name__}") from error
         # Recorded before another task runs, so that the next write finds the pause.
@@ -353,8 +353,11 @@ class ForgeClient:
 
 @cache
 def load_certificates(ca_file: Path | None) -> ssl.SSLContext:
-    """Those of the file only, or without one the public ones. Cached: loading them takes longer than many requests."""
-    return httpx.create_ssl_context() if ca_file is None else ssl.create_default_context(cafile=ca_file)
+    """Those of the file only, or without one those of the system, as git does.
+
+    Cached: loading them takes longer than many requests.
+    """
+    return httpx2.create_ssl_context() if ca_file is None else ssl.create_default_context(cafile=ca_file)
 
 
 def _decode_unless_missing(reply: Reply, kind: type[T], options: ReadOptions) -> T | None:
@@ -370,12 +373,12 @@ def _decode_unless_missing(reply: Reply, kind: type[T], options: ReadOptions) ->
 def _resolve_location(reply: Reply) -> str:
     """The target of a redirect. Forges also send a path only. Empty if it is not valid."""
     try:
-        return str(httpx.URL(reply.url).join(reply.headers["location"][:MAX_ERROR_BYTES]))
-    except (KeyError, httpx.InvalidURL):
+        return str(httpx2.URL(reply.url).join(reply.headers["location"][:MAX_ERROR_BYTES]))
+    except (KeyError, httpx2.InvalidURL):
         return ""
 
 
-async def _send_request(client: httpx.AsyncClient, request: httpx.Request) -> Reply:
+async def _send_request(client: httpx2.AsyncClient, request: httpx2.Request) -> Reply:
     response = await client.send(request, stream=True)
     try:
         url = str(request.url.copy_with(query=None))
@@ -384,7 +387,7 @@ async def _send_request(client: httpx.AsyncClient, request: httpx.Request) -> Re
         await response.aclose()
 
 
-async def _read_body(response: httpx.Response) -> bytes:
+async def _read_body(response: httpx2.Response) -> bytes:
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk

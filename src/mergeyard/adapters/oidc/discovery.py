@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import msgspec
 from msgspec import Struct
 
@@ -47,31 +47,33 @@ class ProviderResponse(Struct, frozen=True):
 
 
 async def get_json(url: str, kind: type[T], headers: Mapping[str, str] | None = None) -> T:
-    response = await _send(httpx.Request("GET", url, headers=REQUEST_HEADERS | dict(headers or {})))
+    response = await _send(httpx2.Request("GET", url, headers=REQUEST_HEADERS | dict(headers or {})))
     if response.status != 200:
         raise response.to_error()
     return response.decode(kind)
 
 
 async def post_form(url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> ProviderResponse:
-    return await _send(httpx.Request("POST", url, data=dict(form), headers=REQUEST_HEADERS | dict(headers)))
+    return await _send(httpx2.Request("POST", url, data=dict(form), headers=REQUEST_HEADERS | dict(headers)))
 
 
-async def _send(request: httpx.Request) -> ProviderResponse:
+async def _send(request: httpx2.Request) -> ProviderResponse:
     """Without a connection pool: logins are rare."""
     url = str(request.url.copy_with(query=None))
     try:
         async with (
             asyncio.timeout(REQUEST_TIMEOUT_S),
-            httpx.AsyncClient(timeout=REQUEST_TIMEOUT_S, verify=_load_certificates(), follow_redirects=False) as client,
+            httpx2.AsyncClient(
+                timeout=REQUEST_TIMEOUT_S, verify=_load_certificates(), follow_redirects=False
+            ) as client,
         ):
             response = await client.send(request, stream=True)
             return ProviderResponse(url, response.status_code, await _read_body(response, url))
-    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
         raise IdentityProviderUnavailable(NO_RESPONSE, f"{url}: {str(error) or type(error).__name__}") from error
 
 
-async def _read_body(response: httpx.Response, url: str) -> bytes:
+async def _read_body(response: httpx2.Response, url: str) -> bytes:
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
@@ -84,7 +86,7 @@ async def _read_body(response: httpx.Response, url: str) -> bytes:
 
 @cache
 def _load_certificates() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
+    return httpx2.create_ssl_context()
 
 
 CACHE_MS = HOUR

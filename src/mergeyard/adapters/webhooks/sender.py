@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from ssl import SSLContext
 
-import httpx
+import httpx2
 
 from mergeyard.adapters.webhooks.ssrf_guard import Destination, Resolver, SsrfGuard, resolve_host
 from mergeyard.ports.external import AddressRefused, SendFailed, SendResponse
@@ -26,7 +26,7 @@ class HttpSender:
         timeout_s: float = SEND_TIMEOUT_S,
     ) -> None:
         self._guard = SsrfGuard(resolver, allow_private=allow_private)
-        self._ssl_context = ssl_context or httpx.create_ssl_context()
+        self._ssl_context = ssl_context or httpx2.create_ssl_context()
         self._timeout_s = timeout_s
 
     async def check(self, url: str) -> None:
@@ -46,16 +46,16 @@ class HttpSender:
     async def _send(self, destination: Destination, headers: Mapping[str, str], body: bytes) -> SendResponse:
         """Tries the addresses in order until one accepts the connection."""
         failure = SendFailed(f"The name {destination.name} has no address.")
-        timeout = httpx.Timeout(self._timeout_s, connect=CONNECT_TIMEOUT_S)
-        async with httpx.AsyncClient(verify=self._ssl_context, trust_env=False, timeout=timeout) as client:
+        timeout = httpx2.Timeout(self._timeout_s, connect=CONNECT_TIMEOUT_S)
+        async with httpx2.AsyncClient(verify=self._ssl_context, trust_env=False, timeout=timeout) as client:
             for address in destination.addresses:
                 try:
                     return await _post(client, destination, address, headers, body)
-                except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                     failure = SendFailed(
                         f"There is no connection to {destination.name} ({error or 'it took too long'})."
                     )
-                except httpx.HTTPError as error:
+                except httpx2.HTTPError as error:
                     raise SendFailed(
                         f"The connection to {destination.name} failed ({error or type(error).__name__})."
                     ) from error
@@ -63,7 +63,7 @@ class HttpSender:
 
 
 async def _post(
-    client: httpx.AsyncClient, destination: Destination, address: str, headers: Mapping[str, str], body: bytes
+    client: httpx2.AsyncClient, destination: Destination, address: str, headers: Mapping[str, str], body: bytes
 ) -> SendResponse:
     request = client.build_request(
         "POST",
@@ -79,7 +79,7 @@ async def _post(
         await response.aclose()
 
 
-async def _read_excerpt(response: httpx.Response) -> str:
+async def _read_excerpt(response: httpx2.Response) -> str:
     """Not decompressed: a small response could expand to a large one."""
     body = b""
     async for chunk in response.aiter_raw():

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv6Address, ip_address, ip_network
 
-from httpx import URL, InvalidURL
+from httpx2 import URL, InvalidURL
 from msgspec import Struct
 
 from mergeyard.ports.external import AddressRefused, SendFailed

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import assert_never
 
-import httpx
+import httpx2
 from rich.console import Console
 
 from mergeyard.adapters.host_plain.editor import PullRequestChange, update_pull_request
@@ -138,7 +138,7 @@ async def run(*, exit_when_done: bool, keep: bool) -> bool:
         display.show_introduction(console, environment)
         admin_client, author_client = [
             await stack.enter_async_context(
-                AsyncClient(environment.url, token, transport=httpx.AsyncHTTPTransport())  # ignores proxies
+                AsyncClient(environment.url, token, transport=httpx2.AsyncHTTPTransport())  # ignores proxies
             )
             for token in (environment.admin_token, environment.author_token)
         ]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from mergeyard.cli.demo.sample_repository import (
@@ -51,7 +51,7 @@ def a_run(tip: str, status: str) -> dict[str, object]:
 
 async def differences_of(origin: Origin, *, merged: str, tested: str, status: str = "succeeded") -> tuple[str, ...]:
     """When #1 merged as the commit `merged` and its run tested the commit `tested`."""
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=a_run(tested, status)))
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, json=a_run(tested, status)))
     progress = a_progress(a_submission(1, "merged", mergedSha=merged, verifiedByTestRun=RUN))
     async with AsyncClient("http://server", "token", transport=transport) as client:
         return (await verify_landed_commits(progress, client, origin.path)).differences
