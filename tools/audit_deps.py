@@ -24,7 +24,7 @@ from tools.vendored import FOLDER, Vendored, vendored
 MAX_CONCURRENT_REQUESTS = 8
 TIMEOUT_S = 30.0
 ARCHITECTURES = ("x86_64", "aarch64")
-PYTHONS = ("cp311", "cp312", "cp313", "cp314")
+PYTHONS = ("cp311", "cp312", "cp313", "cp314", "cp315")
 
 Item = TypeVar("Item")
 

@@ -135,7 +135,7 @@ def test_unpublished_hash_is_reported(registry: Registry):
 
 def test_architecture_without_a_wheel_is_reported(registry: Registry):
     registry.publish(first_pin(), wheel="cp39-abi3-manylinux_2_28_x86_64")
-    missing = ", ".join(f"cp3{minor} on aarch64" for minor in (11, 12, 13, 14))
+    missing = ", ".join(f"cp3{minor} on aarch64" for minor in (11, 12, 13, 14, 15))
     assert problems(registry) == [f"{first_pin().name} {first_pin().version} has no wheel for {missing}"]
 
 

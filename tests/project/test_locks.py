@@ -56,7 +56,7 @@ def test_lock_contains_only_entries_and_comments(lock: Path):
 
 
 @each_lock
-@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14", "3.15"])
 def test_package_is_pinned_once_for_each_python(lock: Path, python: str):
     environment = {"python_version": python, "python_full_version": f"{python}.0"}
     names = [pin.name for pin in pins(lock) if applies(pin, environment)]
