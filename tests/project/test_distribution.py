@@ -1,6 +1,7 @@
 """The built distributions contain the package and its metadata, and nothing else. The wheel runs with the packages of
 requirements/run.txt alone, and with those of requirements/lowest.txt."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from msgspec import json
 from mergeyard import __version__
 from tests.support.polling import eventually
 from tools.lock import LOWEST, RUN, pins
+from tools.vendored import FOLDER, license_texts, vendored
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -30,6 +32,10 @@ def package() -> set[str]:
     """Every file of the package except caches."""
     files = (path for path in (SOURCE / "mergeyard").rglob("*") if path.is_file())
     return {path.relative_to(SOURCE).as_posix() for path in files if "__pycache__" not in path.parts}
+
+
+def vendored_license_texts() -> set[str]:
+    return {(FOLDER / name).relative_to(ROOT).as_posix() for name in license_texts()}
 
 
 def build(folder: Path) -> Path:
@@ -58,8 +64,14 @@ def source(built: Path) -> set[str]:
 
 
 def test_wheel_contains_the_package_and_its_license(wheel: dict[str, bytes]):
-    metadata = {f"{INFO}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")}
-    assert wheel.keys() == package() | metadata
+    metadata = {f"{INFO}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
+    licenses = {f"{INFO}/licenses/{name}" for name in ("LICENSE", *vendored_license_texts())}
+    assert wheel.keys() == package() | metadata | licenses
+
+
+def test_license_of_the_wheel_names_those_of_vendored_files(wheel: dict[str, bytes]):
+    (expression,) = re.findall("^License-Expression: (.+)$", wheel[f"{INFO}/METADATA"].decode(), re.MULTILINE)
+    assert set(expression.split(" AND ")) == {"Apache-2.0", *(package.license for package in vendored())}
 
 
 def test_wheel_contains_the_files_of_this_checkout(wheel: dict[str, bytes]):
