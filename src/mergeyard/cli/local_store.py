@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 LOCK_FILE = "server.lock"
 
+DEFAULT_FILES = ("mergeyard.toml", "mergeyard-data")
+"""The settings file and the data directory that a server has in its folder by default."""
+LOCAL_VARIABLES = ("MERGEYARD_CONFIG", "MERGEYARD_DATA_DIR", "MERGEYARD_DATABASE_URL", "MERGEYARD_DATABASE_URL_FILE")
+
 NO_DATABASE_HINT = (
     "Sign in to a server with `mergeyard login URL`. On the machine of the server, name its database with --config, "
     "--data-dir or --database-url; `mergeyard serve` creates it."
@@ -114,9 +118,21 @@ def with_local_store(command: Callable[..., None]) -> Callable[..., None]:
     return with_options_of(LocalStore, command)
 
 
+def find_local_sign() -> str | None:
+    """The variable, or the file of the current folder, which shows that a server may run on this machine."""
+    for variable in LOCAL_VARIABLES:
+        if os.environ.get(variable):
+            return f"the variable {variable}"
+    for name in DEFAULT_FILES:
+        if Path(name).exists():
+            return f"{name} in this folder"
+    return None
+
+
 class AdminSession(ServerSession):
     """For a command that manages a server: over the API of the server that is configured, else in the database of this
-    machine. An option that chooses a database also chooses that database."""
+    machine. An option chooses between the two. Without one the command stops when both are possible: a token that it
+    creates at the wrong server would stay there unnoticed."""
 
     def __init__(
         self,
@@ -131,7 +147,8 @@ class AdminSession(ServerSession):
         super().__init__(server, url, token_file, as_json)
         self._local_options = (config, data_dir, database_url)
         self._is_local = any(option is not None for option in self._local_options)
-        if self._is_local and (server or url):
+        self._is_remote = bool(server or url)
+        if self._is_local and self._is_remote:
             exit_with_usage_error(
                 "--server and --url choose a server; --config, --data-dir and --database-url choose a database.",
                 hint="Pass options of one kind.",
@@ -142,8 +159,20 @@ class AdminSession(ServerSession):
         """None: the command calls the API. A message tells the user which of the two it is."""
         if self._is_local or not self.is_configured:
             return LocalStore(*self._local_options)
+        if not self._is_remote:
+            self._refuse_two_servers()
         print_message(f"Using the server {self.server.name} ({self.server.url}).")
         return None
+
+    def _refuse_two_servers(self) -> None:
+        sign = find_local_sign()
+        if sign is None:
+            return
+        exit_with_usage_error(
+            f"Two servers are possible: {self.server.name} ({self.server.url}), and the one of {sign}.",
+            hint=f"For the first, pass --url {self.server.url}. For the second, pass --config, --data-dir or "
+            "--database-url, such as --config mergeyard.toml.",
+        )
 
 
 def with_admin_session(command: Callable[..., None]) -> Callable[..., None]:

@@ -90,6 +90,27 @@ def test_without_options_and_server_the_database_of_the_current_folder_is_used(t
     assert (tmp_path / "elsewhere" / "mergeyard.db").exists()
 
 
+@pytest.mark.parametrize("sign", ["mergeyard.toml", "mergeyard-data", "MERGEYARD_DATA_DIR"])
+def test_a_command_stops_when_a_server_is_configured_and_another_may_be_in_this_folder(tmp_path: Path, sign: str):
+    terminal = CommandLine("http://127.0.0.1:9", "my_token")
+    if sign == "MERGEYARD_DATA_DIR":
+        terminal.environment[sign] = str(tmp_path)
+    elif sign == "mergeyard-data":
+        (tmp_path / sign).mkdir()
+    else:
+        (tmp_path / sign).write_text("")
+    with chdir(tmp_path):
+        message = " ".join(terminal.run_failing(64, "token", "create", "--name", "ci").split())
+        assert message.startswith("error: Two servers are possible: 127.0.0.1:9 (http://127.0.0.1:9), and the one of")
+        assert sign in message
+        assert "pass --url http://127.0.0.1:9" in message
+        assert "--config mergeyard.toml" in message
+        remote = terminal.run_failing(64, "token", "create", "--name", "ci", "--server", "gone")
+        assert "No stored server has the name gone." in remote
+        chosen = terminal.run_failing(64, "token", "create", "--name", "ci", "--data-dir", str(tmp_path))
+    assert "contains no Mergeyard database" in chosen
+
+
 @pytest.mark.parametrize("option", ["--url", "--server"])
 def test_a_server_and_a_database_cannot_both_be_named(tmp_path: Path, option: str):
     arguments = ("token", "list", option, "https://queue.example.com", "--data-dir", str(tmp_path))
