@@ -154,7 +154,12 @@ SCP_PATTERN = re.compile(r"(?:[^@/:]+@)?([^@/:\s]+):/?(.+)")
 
 def read_origin() -> RepoName | None:
     """The repository of the remote `origin` of the current checkout; None without one, and for a local path."""
-    return parse_remote_url(_run_git("remote", "get-url", "origin") or "")
+    return parse_remote_url(read_origin_url())
+
+
+def read_origin_url() -> str:
+    """Empty without a checkout, and for one without the remote `origin`."""
+    return _run_git("remote", "get-url", "origin") or ""
 
 
 def read_current_branch() -> str | None:
@@ -222,7 +227,11 @@ def choose_queue(client: Client, repo: str | None, branch: str | None) -> QueueN
     repo_name = None if repo is None else parse_repo_name(repo)
     if repo_name is not None and branch is not None:
         return QueueName(repo_name, branch)
-    origin = read_origin() if repo_name is None else None
+    if repo_name is None:
+        origin_url = read_origin_url()
+    else:
+        origin_url = ""
+    origin = parse_remote_url(origin_url)
     try:
         queues = client.list_queues().queues
     except MergeyardError:
@@ -230,8 +239,13 @@ def choose_queue(client: Client, repo: str | None, branch: str | None) -> QueueN
             raise
         return QueueName(origin, branch)  # a token that cannot read queues
     matching = filter_queues(queues, repo_name or origin, branch)
-    if len(matching) != 1:
+    if origin_url and origin is None:
+        # The only queue that the token can read would be that of another repository.
+        matching = [queue for queue in matching if is_path_of(origin_url, queue.repo)]
+        missing = describe_foreign_path(origin_url, branch)
+    else:
         missing = describe_missing_queue(repo_name or origin, branch, is_origin=origin is not None)
+    if len(matching) != 1:
         listed = f"Choose one with --repo and --branch:\n{format_queues(matching or queues)}"
         exit_with_usage_error(
             "The token can read several queues." if matching else missing,
@@ -255,6 +269,12 @@ def filter_queues(queues: Iterable[Queue], repo: RepoName | None, branch: str | 
     ]
 
 
+def is_path_of(url: str, repo: RepoName) -> bool:
+    """Whether a remote without a host name ends as the repository does: `/srv/git/acme/app.git` is acme/app."""
+    path = url.rstrip("/").removesuffix(".git").lower()
+    return f"/{path}".endswith(f"/{repo.owner}/{repo.name}".lower())
+
+
 def format_queues(queues: Sequence[Queue]) -> str:
     lines = [f"  --repo {queue.repo} --branch {queue.branch}" for queue in queues[:MAX_LISTED_QUEUES]]
     rest = [f"  and {len(queues) - MAX_LISTED_QUEUES} more"] if len(queues) > MAX_LISTED_QUEUES else []
@@ -265,6 +285,13 @@ def describe_missing_queue(repo: RepoName | None, branch: str | None, *, is_orig
     where = " of ".join(filter(None, [branch, None if repo is None else str(repo)]))
     origin = " (the remote origin of this checkout)" if is_origin else ""
     return f"The token can read no queue for {sanitize(where)}{origin}." if where else "The token can read no queue."
+
+
+def describe_foreign_path(url: str, branch: str | None) -> str:
+    where = sanitize(url)
+    if branch is not None:
+        where = f"{sanitize(branch)} of {where}"
+    return f"The token can read no queue for {where} (the remote origin of this checkout)."
 
 
 AGE_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

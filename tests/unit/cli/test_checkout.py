@@ -142,12 +142,26 @@ def test_an_origin_without_a_queue_stops_the_command_even_if_there_is_only_one_o
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("origin", [None, "/srv/git/acme/app.git"])
-def test_without_an_origin_the_only_queue_is_taken(
-    folder: Path, capsys: pytest.CaptureFixture[str], origin: str | None
+LOCAL_ORIGINS = ("/srv/git/acme/app.git", "file:///srv/git/acme/app", "repos/Acme/app.git/", "acme/app")
+
+
+@pytest.mark.parametrize("origin", LOCAL_ORIGINS)
+def test_an_origin_that_is_a_path_stands_only_for_the_repository_of_its_last_folders(
+    folder: Path, capsys: pytest.CaptureFixture[str], origin: str
 ):
-    if origin is not None:
-        set_origin(folder, origin)
+    set_origin(folder, origin)
+    error, hint, *listed = refusal(capsys, OTHER).splitlines()
+    assert error == f"error: The token can read no queue for {origin} (the remote origin of this checkout)."
+    assert (hint, listed) == (
+        "hint: Choose one with --repo and --branch:", ["  --repo github.com/acme/other --branch main"],
+    )  # fmt: skip
+    assert chosen(OTHER, APP) == QueueName.of("github.com/acme/app", "main")
+    assert chosen(OTHER, repo="github.com/acme/other") == QueueName.of("github.com/acme/other", "main")
+    assert f"no queue for next of {origin} (" in refusal(capsys, OTHER, APP, branch="next")
+    assert "no queue for" in refusal(capsys, "github.com/beacme/app:main", "github.com/acme/happ:main")
+
+
+def test_without_an_origin_the_only_queue_is_taken(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert chosen(OTHER) == QueueName.of("github.com/acme/other", "main")
     assert "several queues" in refusal(capsys, OTHER, APP)
     assert "hint: Create a queue with `mergeyard queue create`." in refusal(capsys)
