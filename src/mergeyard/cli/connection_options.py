@@ -227,10 +227,7 @@ def choose_queue(client: Client, repo: str | None, branch: str | None) -> QueueN
     repo_name = None if repo is None else parse_repo_name(repo)
     if repo_name is not None and branch is not None:
         return QueueName(repo_name, branch)
-    if repo_name is None:
-        origin_url = read_origin_url()
-    else:
-        origin_url = ""
+    origin_url = "" if repo_name is not None else read_origin_url()
     origin = parse_remote_url(origin_url)
     try:
         queues = client.list_queues().queues

@@ -161,7 +161,8 @@ def test_an_origin_that_is_a_path_stands_only_for_the_repository_of_its_last_fol
     assert "no queue for" in refusal(capsys, "github.com/beacme/app:main", "github.com/acme/happ:main")
 
 
-def test_without_an_origin_the_only_queue_is_taken(folder: Path, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.usefixtures("folder")
+def test_without_an_origin_the_only_queue_is_taken(capsys: pytest.CaptureFixture[str]):
     assert chosen(OTHER) == QueueName.of("github.com/acme/other", "main")
     assert "several queues" in refusal(capsys, OTHER, APP)
     assert "hint: Create a queue with `mergeyard queue create`." in refusal(capsys)
