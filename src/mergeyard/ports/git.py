@@ -187,7 +187,7 @@ class Mirror(Protocol):
 
     async def add_notes(self, tip: Sha | None, notes: Mapping[Sha, bytes]) -> Sha:
         """Creates the commit on top of `tip` (None: the first one) in which these commits have these git notes, instead
-        of former ones; returns `tip` if that is so already."""
+        of former ones; returns `tip` if that is so already. Of `tip` only notes stay, and no other files."""
         ...
 
     async def read_commit(self, commit: Sha) -> Commit: ...

@@ -70,12 +70,31 @@ async def test_two_writers_at_once_lose_no_note(mirror: Mirror, origin: Origin):
 
 
 @asynchronous
-async def test_a_dangerous_name_among_the_notes_of_others_is_an_error_of_git(mirror: Mirror, origin: Origin):
-    origin.commit(REF, {"any": "note"})
+async def test_of_the_files_of_others_only_notes_stay(mirror: Mirror, origin: Origin):
+    """Our signature on a commit with other files would make them look tested."""
+    other = f"{sha(2)[:2]}/{sha(2)[2:]}"
+    names = ["backdoor.sh", "ab/charts/values.yaml", "abcd", f"{sha(3)}/{sha(4)}", f"{sha(3)}.yaml", f"xx/{sha(3)[2:]}"]
+    origin.commit(REF, dict.fromkeys([*names, other], "by others"))
     origin.commit_raw_entry(REF, ".git", f"100644 blob {origin.blob('x')}")
-    await mirror.fetch([REF])
-    with pytest.raises(GitError, match="does not accept"):
-        await mirror.add_notes(origin.tip(REF), {sha(1): b"one"})
+    origin.commit_raw_entry(REF, sha(5), f"120000 blob {origin.blob('/etc')}")
+    foreign = origin.tip(REF)
+    await publish(mirror, {sha(1): b"one"})
+    assert origin.files(REF) == {f"{sha(1)[:2]}/{sha(1)[2:]}": "one", other: "by others"}
+    assert origin.log(REF, "%P")[-1] == foreign
+
+
+@asynchronous
+@pytest.mark.parametrize("kind", ["blob", "tree", "tag"])
+async def test_notes_that_are_no_commit_are_replaced(mirror: Mirror, origin: Origin, kind: str):
+    objects = {"blob": origin.blob("x"), "tree": origin.tree("main"), "tag": make_tag(origin)}
+    origin.run("update-ref", REF, objects[kind])
+    await publish(mirror, {sha(1): b"one"})
+    assert read_note(origin, sha(1)) == b"one"
+
+
+def make_tag(origin: Origin) -> str:
+    tag = f"object {origin.tip('main')}\ntype commit\ntag any\ntagger Eve <eve@example.org> 0 +0000\n\nAny\n"
+    return origin.run("mktag", stdin=tag.encode()).decode().strip()
 
 
 @asynchronous

@@ -17,6 +17,7 @@ from mergeyard.ports.git import (
     Conflict,
     GitError,
     InvalidTreeError,
+    LimitExceededError,
     OutputTooLargeError,
     TooLargeFile,
     TooManyPathsError,
@@ -146,23 +147,42 @@ def encode_index_info(changes: Collection[Difference]) -> bytes:
 
 EMPTY_TREE = Sha("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 NOTES_MESSAGE = "Notes added by Mergeyard\n"
+NOTE_PATTERN = re.compile(rb"(?:[0-9a-f]{2}/)*[0-9a-f]+")
+SHA_DIGITS = 40
 
 
 async def write_notes(repository: Repository, tip: Sha | None, notes: Mapping[Sha, bytes]) -> Sha:
-    """The tree of the notes. git finds a note in a folder with the first two digits of the commit, or the first four in
-    two folders, or in no folder: we write the first form, and remove the others."""
-    changes = list[Difference]()
+    """The tree with the notes of `tip` and these, and with nothing else: who can push the ref can put any files there,
+    and the commit of this tree gets our signature."""
+    contents = {} if tip is None else await list_notes(repository, tip)
     for commit, content in notes.items():
-        name = validate_sha(commit).encode()
         blob = await repository.read_sha("hash-object", "-w", "--stdin", stdin=content)
-        changes += (
-            Difference(path, ABSENT_MODE, b"0" * 40) for path in (name, b"/".join((name[:2], name[2:4], name[4:])))
-        )
-        changes.append(Difference(b"/".join((name[:2], name[2:])), FILE_MODES[0], blob.encode()))
+        contents[validate_sha(commit).encode()] = blob.encode()
+    changes = [Difference(locate_note(commit), FILE_MODES[0], blob) for commit, blob in contents.items()]
+    return await write_changed_tree(repository, EMPTY_TREE, changes)
+
+
+async def list_notes(repository: Repository, tip: Sha) -> dict[bytes, bytes]:
+    """The notes by the name of their commit. git finds them in folders of two digits each, at any depth.
+
+    None if the list is too long: some trees of another program have billions of files in a few objects. Their notes,
+    like those of hundreds of thousands of merges, stay in the history of the ref.
+    """
     try:
-        return await write_changed_tree(repository, tip or EMPTY_TREE, changes)
-    except InvalidTreeError as error:
-        raise GitError(f"the notes contain a name that git does not accept: {error}") from error
+        listed = await repository.run_checked("ls-tree", "-r", "-z", "--full-tree", validate_sha(tip))
+    except LimitExceededError:
+        return {}
+    notes = dict[bytes, bytes]()
+    for entry in listed.split(b"\0")[:-1]:
+        header, _, path = entry.partition(b"\t")
+        mode, _, blob = header.split()
+        if mode in FILE_MODES and NOTE_PATTERN.fullmatch(path):
+            notes[path.replace(b"/", b"")] = blob
+    return {commit: blob for commit, blob in notes.items() if len(commit) == SHA_DIGITS}
+
+
+def locate_note(commit: bytes) -> bytes:
+    return commit[:2] + b"/" + commit[2:]
 
 
 async def read_file(repository: Repository, commit: Sha, path: str, max_bytes: int) -> bytes | TooLargeFile | None:

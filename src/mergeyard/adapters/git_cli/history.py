@@ -189,6 +189,10 @@ def is_trimmed(author: Signature) -> bool:
     return is_valid and any(text != text.strip(TRIMMED_CHARS) for text in (author.name, author.email))
 
 
+async def is_commit(repository: Repository, sha: Sha) -> bool:
+    return await repository.run_checked("cat-file", "-t", validate_sha(sha)) == b"commit\n"
+
+
 async def complete_commit(repository: Repository, commit: Sha, author: Signature | None, signer: Signer | None) -> Sha:
     """Writes the same commit with the untrimmed author and a signature. Git could sign only with another process."""
     content = read_loose_object(repository, commit) or await repository.run_checked("cat-file", "commit", commit)

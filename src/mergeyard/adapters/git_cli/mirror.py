@@ -75,10 +75,14 @@ class CliMirror:
         return commit
 
     async def add_notes(self, tip: Sha | None, notes: Mapping[Sha, bytes]) -> Sha:
+        if tip is not None and not await history.is_commit(self.repository, tip):
+            tip = None  # the ref can be pushed to any object, and a commit cannot have another kind as its parent
         tree = await contents.write_notes(self.repository, tip, notes)
-        if tip is None or tree != await self.tree(tip):
-            tip = await self.commit(tree, () if tip is None else (tip,), contents.NOTES_MESSAGE)
-        return tip
+        if tip is None:
+            return await self.commit(tree, (), contents.NOTES_MESSAGE)
+        if tree == await self.tree(tip):
+            return tip
+        return await self.commit(tree, (tip,), contents.NOTES_MESSAGE)
 
     async def read_commit(self, commit: Sha) -> Commit:
         return await history.read_commit(self.repository, commit)
