@@ -102,7 +102,9 @@ async def test_a_merge_by_the_git_host_and_a_direct_one_are_described_as_such(tm
         await scenario.report_without_waiting(scenario.origin.tip("feature2"))
         await scenario.submit(2)
         assert await scenario.state(2) == "merged: merged_directly"
-        predicate = verify(scenario).statement.predicate
+        verified = verify(scenario)
+        assert verified.commit_keyid == SIGNER.fingerprint
+        predicate = verified.statement.predicate
         assert predicate.reason == "merged_directly"
         assert predicate.test_run is not None
         assert predicate.test_run.checked_commit == predicate.pull_request.head

@@ -227,6 +227,12 @@ def verify(
     repo_path: Annotated[
         Path, typer.Option("--repo-path", metavar="DIR", help="With COMMIT: a clone that has the commit.")
     ] = Path(),
+    allow_missing: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing", help="With COMMIT: accept an unsigned commit, and a statement without a test run."
+        ),
+    ] = False,
     last: Annotated[int, typer.Option("--last", min=1, max=200, help="How many of the latest merges to verify.")] = 20,
 ) -> None:
     """Verify that the merged commits are those that were tested.
@@ -245,7 +251,7 @@ def verify(
         mergeyard verify HEAD --key queue.pub --repo github.com/acme/app --branch main
     """
     if commit is not None:
-        verify_provenance(session, commit, key, signer, repo_path)
+        verify_provenance(session, commit, key, repo_path, signer=signer, allow_missing=allow_missing)
         return
     if key is not None or signer is not None:
         advice = "For example: mergeyard verify HEAD --key FILE."
@@ -257,14 +263,18 @@ def verify(
         raise typer.Exit(output.ExitCode.MERGE_MISMATCH)
 
 
-def verify_provenance(session: Session, commit: str, key: Path | None, signer: str | None, folder: Path) -> None:
+def verify_provenance(
+    session: Session, commit: str, key: Path | None, folder: Path, *, signer: str | None, allow_missing: bool
+) -> None:
     from mergeyard.cli import provenance, public_keys  # import the cryptography and a part of the server
 
     if key is None:
         advice = "On the machine of the server, `mergeyard host check HOST --public-key` prints it: store it in a file."
         output.exit_with_usage_error("--key is missing: the file with the public key of the queue.", hint=advice)
     try:
-        expected = provenance.Expected(signer=signer, repository=session.repo, branch=session.branch)
+        expected = provenance.Expected(
+            signer=signer, repository=session.repo, branch=session.branch, allow_missing=allow_missing
+        )
         verified = provenance.verify_commit(folder, commit, key, expected)
     except public_keys.KeyFileError as error:
         output.exit_with_usage_error(str(error))

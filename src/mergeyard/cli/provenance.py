@@ -28,6 +28,7 @@ TAMPERING_ADVICE = (
     f"+{provenance.NOTES_REF}:{provenance.NOTES_REF}. If the result is the same, do not rely on the commit, and check "
     f"who can push {provenance.NOTES_REF}."
 )
+MISSING_ADVICE = "If you know why it is missing, pass --allow-missing."
 
 
 class NoProvenanceError(Exception):
@@ -50,6 +51,8 @@ class Expected(Struct, frozen=True, kw_only=True):
     """Whose keys count, in a file of allowed signers."""
     repository: str | None = None
     branch: str | None = None
+    allow_missing: bool = False
+    """Whether the queue may have left the commit unsigned, or have had no record of its test run."""
 
 
 ANYTHING = Expected()
@@ -76,11 +79,11 @@ def verify_commit(folder: Path, revision: str, key_file: Path, expected: Expecte
     check_key(keyid, statement, keys)
     check_subject(statement, commit, content)
     check_queue(statement, expected)
-    check_run(statement)
+    check_run(statement, expected)
     return Verified(
         commit=commit,
         keyid=keyid,
-        commit_keyid=check_commit_signature(statement, content, keys),
+        commit_keyid=check_commit_signature(statement, content, keys, expected),
         statement=statement,
     )
 
@@ -221,10 +224,13 @@ def check_queue(statement: provenance.Statement, expected: Expected) -> None:
         raise ProvenanceMismatch(f"The statement is about the branch {found.branch}, not {expected.branch}.", advice)
 
 
-def check_run(statement: provenance.Statement) -> None:
+def check_run(statement: provenance.Statement, expected: Expected) -> None:
     """A run whose record was deleted before the statement was written is not described."""
     run = statement.predicate.test_run
     if run is None:
+        if not expected.allow_missing:
+            advice = f"The queue had no record of the run any more. {MISSING_ADVICE}"
+            raise ProvenanceMismatch("The statement names no test run, so it does not say what passed.", advice)
         return
     failed = [f"{check.name}: {check.state}" for check in run.checks if check.required and not has_passed(check)]
     if failed or run.result != RunStatus.SUCCEEDED:
@@ -237,16 +243,23 @@ def has_passed(check: provenance.CheckResult) -> bool:
     return check.state in SATISFIED_CHECK_STATES
 
 
-def check_commit_signature(statement: provenance.Statement, content: bytes, keys: Sequence[PublicKey]) -> str | None:
+def check_commit_signature(
+    statement: provenance.Statement, content: bytes, keys: Sequence[PublicKey], expected: Expected
+) -> str | None:
     """The fingerprint of the key that signed the commit. A commit that the Git host made has the signature of the Git
-    host, which these keys cannot verify."""
+    host, which these keys cannot verify, or none. The queue signs all others when a statement about them can exist: it
+    writes statements only with the same key."""
     unsigned, armor = split_signature(content)
+    is_by_host = statement.predicate.landing == LandingForm.PROVIDER_MERGE
     if armor is None:
+        if not is_by_host and not expected.allow_missing:
+            advice = f"Either another program made the commit, or the queue had no key yet. {MISSING_ADVICE}"
+            raise ProvenanceMismatch("The commit itself is not signed, but the queue signs its commits.", advice)
         return None
     date = COMMIT_DATE.match(unsigned)  # at which git verifies it as well
     at = statement.predicate.merged_at if date is None else datetime.fromtimestamp(int(date[1]), UTC)
     signers = [key.fingerprint for key in keys if key.is_valid_at(at) and key.verify_armored(unsigned, armor)]
-    if not signers and statement.predicate.landing != LandingForm.PROVIDER_MERGE:
+    if not signers and not is_by_host:
         advice = "If the key was changed before the merge, pass a file that also has the former public key."
         raise ProvenanceMismatch("The commit itself is signed, but with no key of the key file.", advice)
     return next(iter(signers), None)

@@ -6,6 +6,7 @@ import subprocess
 from base64 import b64decode, b64encode
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -56,14 +57,14 @@ class Clone:
         self.origin = Origin.create(folder / "clone.git")
         self.commit = self.origin.commit("main", {"a": "1"})
         self.commit = self.origin.commit("main", {"b": "2"})
+        self.write_commit(KEY)
         self.key_file = folder / "queue.pub"
         self.key_file.write_text(f"{KEY.public_key} queue@example.org\n")
 
-    def write_commit(self, signer: Signer | None) -> None:
+    def write_commit(self, signer: Signer | None, at: int = 1_700_000_000) -> None:
         """Another commit on main, signed like git does."""
-        header = (
-            f"tree {self.origin.tree('main')}\nparent {self.commit}\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000"
-        )
+        by = f"A <a@b> {at} +0000"
+        header = f"tree {self.origin.tree('main')}\nparent {self.commit}\nauthor {by}\ncommitter {by}"
         signature = ""
         if signer is not None:
             armor = signer.sign(f"{header}\n\nMerge\n".encode(), "git").rstrip("\n")
@@ -108,7 +109,7 @@ class Clone:
         merge = self.build_merge()
         self.attest(replace(merge, record=replace(merge.record, run=run)))
 
-    def verify(self, revision: str = "main", **expected: str) -> provenance.Verified:
+    def verify(self, revision: str = "main", **expected: Any) -> provenance.Verified:
         return verify_commit(self.origin.path, revision, self.key_file, Expected(**expected))
 
 
@@ -212,6 +213,7 @@ def test_the_other_valid_form_of_an_ecdsa_signature_is_noticed(clone: Clone, cur
     """With (r, s), also (r, n - s) is valid. Everyone can compute it."""
     signer = SshKey(ec.generate_private_key(curve))
     clone.key_file.write_text(signer.public_key)
+    clone.write_commit(signer)
     envelope = decode_envelope(clone.attest(signer=signer))
     assert clone.verify().keyid == signer.fingerprint
     r, s = decode_dss_signature(b64decode(envelope.signatures[0].sig))
@@ -269,6 +271,19 @@ def test_a_commit_signed_by_another_key_is_not_accepted(clone: Clone):
     assert clone.verify().commit_keyid == OTHER_KEY.fingerprint
 
 
+def test_an_unsigned_commit_is_accepted_only_by_an_option(clone: Clone):
+    """A user's commit with the same files and parents, on a test branch that the queue used again."""
+    clone.write_commit(None)
+    clone.attest()
+    with pytest.raises(ProvenanceMismatch, match="not signed, but the queue signs") as caught:
+        clone.verify()
+    assert "pass --allow-missing" in caught.value.advice
+    assert clone.verify(allow_missing=True).commit_keyid is None
+    clone.write_commit(None)
+    clone.attest(clone.build_merge(landing=LandingMethod.PROVIDER_MERGE))
+    assert clone.verify().commit_keyid is None
+
+
 def test_every_changed_byte_of_a_signed_commit_is_noticed(clone: Clone):
     """Also without the name of the commit, which is a hash of these bytes."""
     clone.write_commit(KEY)
@@ -303,7 +318,7 @@ def test_a_commit_whose_contents_do_not_match_its_name_is_noticed(
     git = tmp_path / "bin" / "git"
     git.parent.mkdir()
     real = shutil.which("git")
-    change = f"{real} \"$@\" | sed 's/A change/B change/'"
+    change = f"{real} \"$@\" | sed 's/^Merge/Other/'"
     git.write_text(f'#!/bin/sh\ncase "$*" in "cat-file commit"*) {change};; *) exec {real} "$@";; esac\n')
     git.chmod(0o755)
     monkeypatch.setenv("PATH", str(git.parent), prepend=":")
@@ -353,6 +368,7 @@ def test_key_files(clone: Clone, text: str):
 def test_only_keys_of_the_queue_count(clone: Clone):
     """A file of allowed signers has the keys of the developers, too, who can push notes."""
     clone.key_file.write_text(f"ada,bob {OTHER_KEY.public_key}\nmergeyard {KEY.public_key}\n")
+    clone.write_commit(OTHER_KEY)
     clone.attest(signer=OTHER_KEY)
     with pytest.raises(KeyFileError, match=r"several signers.* --signer.*: ada, bob, mergeyard\."):
         clone.verify()
@@ -409,7 +425,7 @@ def test_a_key_counts_only_at_its_time(clone: Clone, option: str):
 
 def test_the_commit_counts_at_its_own_date(clone: Clone):
     """As for git: the key can change between the test and the merge."""
-    clone.write_commit(OTHER_KEY)
+    clone.write_commit(OTHER_KEY, at=1)
     clone.attest()
     clone.key_file.write_text(f'queue valid-before="19700102" {OTHER_KEY.public_key}\nqueue {KEY.public_key}\n')
     assert clone.verify().commit_keyid == OTHER_KEY.fingerprint
@@ -451,11 +467,15 @@ def test_a_run_that_did_not_pass_is_named(clone: Clone):
         clone.verify()
 
 
-def test_a_run_without_a_record_is_not_required(clone: Clone):
+def test_a_statement_without_a_test_run_is_accepted_only_by_an_option(clone: Clone):
     merge = clone.build_merge()
     clone.attest(replace(merge, record=replace(merge.record, run=None)))
-    assert clone.verify().statement.predicate.test_run is None
-    assert "not recorded" in run_verify(clone, "main", "--key", str(clone.key_file))[1]
+    with pytest.raises(ProvenanceMismatch, match="names no test run") as caught:
+        clone.verify()
+    assert "pass --allow-missing" in caught.value.advice
+    assert clone.verify(allow_missing=True).statement.predicate.test_run is None
+    assert run_verify(clone, "main", "--key", str(clone.key_file))[0] == 5
+    assert "not recorded" in run_verify(clone, "main", "--key", str(clone.key_file), "--allow-missing")[1]
 
 
 def test_a_statement_of_another_type_is_not_accepted(clone: Clone):
