@@ -3,10 +3,14 @@
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from mergeyard.adapters.signing import SshKey
 from mergeyard.domain.config import Config, DirectMergeMode, MergeMethod
+from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.domain.states import QueueState
+from mergeyard.ports.git import Identity
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.tasks.commit_builder import MAX_REBASE_COMMITS
 from tests.support.asynchronous import asynchronous
@@ -19,7 +23,10 @@ from tests.support.push_hooks import (
     refuse_pushes,
     remove_hooks,
 )
-from tests.support.scenario import SECOND, Scenario, a_scenario
+from tests.support.repositories import Origin
+from tests.support.scenario import SECOND, Scenario, ScenarioSetup, a_scenario
+
+SIGNER = SshKey(Ed25519PrivateKey.generate())
 
 every_method = pytest.mark.parametrize("method", list(MergeMethod))
 
@@ -297,6 +304,47 @@ async def test_branch_with_a_forged_marker_is_not_reused(tmp_path: Path, method:
         await scenario.passes(1)
         assert "smuggled" not in scenario.origin.files("main")
         assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@every_method
+@pytest.mark.parametrize("change", ["author", "committer", "message", "signature", "date"])
+@asynchronous
+async def test_test_branch_with_the_same_files_by_another_account_is_built_again(
+    tmp_path: Path, method: MergeMethod, change: str
+):
+    signed = ScenarioSetup(identity=Identity("Mergeyard", "queue@example.org", SIGNER))
+    async with a_scenario(tmp_path, Config(merge_method=method), signed) as scenario:
+        gate = PushGate(scenario.origin, TEST_BRANCH_PUSH, AFTER_UPDATE)
+        scenario.open(1)
+        await scenario.submit_without_waiting(1)
+        await gate.wait_for_push()
+        await scenario.service.stop()
+        (branch,) = scenario.test_branches()
+        forged = forge_commit(scenario.origin, branch, change)
+        scenario.origin.set_ref(branch, forged)
+        remove_hooks(scenario.origin)
+        await scenario.start()
+        await scenario.advance_time(5 * SECOND)
+        await scenario.passes(1)
+        assert scenario.origin.tip("main") != forged
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+def forge_commit(origin: Origin, branch: str, change: str) -> Sha:
+    """The commit of the branch with one difference that its files do not show."""
+    header, _, message = origin.run("cat-file", "commit", branch).partition(b"\n\n")
+    lines = header.split(b"\n")
+    for number, line in enumerate(lines):
+        if line.startswith(change.encode() + b" "):
+            lines[number] = line.replace(b" <", b" the Boss <", 1)
+    if change == "date":
+        lines = [line.replace(b" +0000", b"9999999999999 +0000") for line in lines]
+    if change == "message":
+        message = b"Closes #1, #2, #3\n\n" + message
+    if change == "signature":
+        lines = [line for line in lines if not line.startswith((b"gpgsig ", b" "))]
+    content = b"\n".join(lines) + b"\n\n" + message
+    return Sha(origin.run("hash-object", "-t", "commit", "-w", "--stdin", stdin=content).decode().strip())
 
 
 @asynchronous

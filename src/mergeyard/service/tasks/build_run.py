@@ -22,6 +22,7 @@ from mergeyard.ports.forge import ChecksFrom, HostRefused
 from mergeyard.ports.git import (
     Commit,
     Conflict,
+    GitError,
     LimitExceededError,
     MissingObject,
     OutputTooLargeError,
@@ -313,13 +314,13 @@ async def _rewrite_message(
 async def _read_existing_steps(
     context: RepositoryContext, task: BuildRun, ref: str, expected: tuple[Step, ...]
 ) -> tuple[Step, ...]:
-    """Returns the steps of the branch that exists on the Git host if they have the same trees and merged heads as
-    `expected`. Otherwise someone else pushed to our branch: deletes it, and the task is tried again."""
+    """Returns the steps of the branch that exists on the Git host if its commits are those that we write, at another
+    time. Otherwise someone else pushed to our branch: deletes it, and the task is tried again."""
     existing = (await context.mirror.fetch([ref])).get(ref)
     if existing is None:
         raise RemoteUnavailable(f"{ref} existed when it was pushed, but not when it was fetched.")
     steps = await _read_steps_up_to(context, task, existing)
-    if steps is None or await _read_contents(context, steps) != await _read_contents(context, expected):
+    if steps is None or not await _are_our_commits(context, steps, expected):
         await context.mirror.push(RefUpdate(ref, existing, None))
         raise RemoteUnavailable(f"{ref} had unexpected contents and was deleted.")
     return steps
@@ -332,10 +333,35 @@ async def _read_steps_up_to(context: RepositoryContext, task: BuildRun, tip: Sha
     return (Step(tip, task.onto, base_commit.tree),) if base_commit.parents == (task.onto,) else None
 
 
-async def _read_contents(context: RepositoryContext, steps: tuple[Step, ...]) -> list[tuple[Sha, tuple[Sha, ...]]]:
-    """The tree and the merged parents of every commit."""
+async def _are_our_commits(context: RepositoryContext, steps: tuple[Step, ...], expected: tuple[Step, ...]) -> bool:
+    """Writes the expected commits again at the time of the existing ones. The names are the same only if everything
+    is: trees, merged heads, messages, people and signatures, which depend on nothing but these bytes and our key."""
+    existing = await _list_commits(context, steps)
+    ours = await _list_commits(context, expected)
+    if len(existing) != len(ours):
+        return False
+    for found, written in zip(existing, ours, strict=True):
+        if await _write_again(context, written, found) != found.sha:
+            return False
+    return True
+
+
+async def _write_again(context: RepositoryContext, written: Commit, found: Commit) -> Sha | None:
+    """Our commit at the place and time of the other one; None if that has a time that git does not accept."""
+    parents = (*found.parents[:1], *written.parents[1:])
+    date = found.committer.date
+    author = written.author
+    if author.date == written.committer.date:  # the author is the queue, at the time of the build
+        author = replace(author, date=date)
+    try:
+        return await context.mirror.commit(written.tree, parents, written.message, author, date)
+    except GitError:
+        return None
+
+
+async def _list_commits(context: RepositoryContext, steps: tuple[Step, ...]) -> list[Commit]:
     segments = [await context.mirror.first_parents(step.commit, down_to=step.parent) or () for step in steps]
-    return [(commit.tree, commit.parents[1:]) for segment in segments for commit in segment]
+    return [commit for segment in segments for commit in segment]
 
 
 async def _fetch_inputs(context: RepositoryContext, task: BuildRun) -> None:
