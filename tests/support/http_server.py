@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -31,11 +32,12 @@ def listen_on_loopback() -> socket.socket:
 class ThreadedServer:
     """Listens as soon as it is constructed; connections before the server runs wait in the backlog."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, protocol: type[HttpToolsProtocol] = HttpToolsProtocol) -> None:
         self._socket = listen_on_loopback()
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         config = uvicorn.Config(
             app,
+            http=protocol,
             lifespan="off",
             ws="none",
             log_config=None,
@@ -56,9 +58,9 @@ class ThreadedServer:
 
 
 @contextmanager
-def serve_in_thread(app: App) -> Generator[str]:
+def serve_in_thread(app: App, protocol: type[HttpToolsProtocol] = HttpToolsProtocol) -> Generator[str]:
     """Yields the URL."""
-    serving = ThreadedServer(app)
+    serving = ThreadedServer(app, protocol)
     try:
         yield serving.url
     finally:

@@ -70,6 +70,7 @@ ERROR_KINDS: dict[Code, ErrorKind] = {
     Code.REQUEST_TIMEOUT: ErrorKind(408, "Request took too long to arrive", retryable=True),
     Code.BODY_TOO_LARGE: ErrorKind(413, "Body is too large"),
     Code.UNSUPPORTED_MEDIA_TYPE: ErrorKind(415, "Media type is not supported"),
+    Code.HEADERS_TOO_LARGE: ErrorKind(431, "Headers are too large"),
     Code.QUEUE_ALREADY_EXISTS: ErrorKind(409, "Queue already exists"),
     Code.QUEUE_NOT_EMPTY: ErrorKind(409, "Queue is not empty"),
     Code.PR_ALREADY_MERGED: ErrorKind(409, "Pull request is already merged"),

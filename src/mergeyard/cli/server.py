@@ -18,6 +18,7 @@ import uvicorn
 import uvloop
 
 from mergeyard import logging, wiring
+from mergeyard.api.http_protocol import LimitedProtocol
 from mergeyard.cli.local_store import DataDirLocked, load_settings, lock_data_dir
 from mergeyard.cli.output import exit_with_message
 from mergeyard.ports.external import SandboxUnavailableError
@@ -128,7 +129,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
             service.change_waiter.stop,
             uvicorn.Config(
                 application,
-                http="httptools",
+                http=LimitedProtocol,
                 ws="none",
                 log_config=None,
                 access_log=settings.access_log,

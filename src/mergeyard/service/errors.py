@@ -30,6 +30,7 @@ class Code(StrEnum):
     REQUEST_TIMEOUT = "request_timeout"
     BODY_TOO_LARGE = "body_too_large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
+    HEADERS_TOO_LARGE = "headers_too_large"
     QUEUE_ALREADY_EXISTS = "queue_already_exists"
     QUEUE_NOT_EMPTY = "queue_not_empty"
     PR_ALREADY_MERGED = "pr_already_merged"

@@ -31,8 +31,12 @@ CONTRACT_CODES = {
     503: "provider_unavailable storage_unavailable",
     504: "provider_timeout",
 }
-OTHER_CODES = {400: "address_not_allowed", 404: "webhook_not_found event_not_found token_not_found"}
-"""The contract leaves open which error codes the endpoints for webhooks and tokens have."""
+OTHER_CODES = {
+    400: "address_not_allowed",
+    404: "webhook_not_found event_not_found token_not_found",
+    431: "headers_too_large",
+}
+"""The contract leaves open which codes the endpoints for webhooks and tokens have, and what precedes a request."""
 STATUS = {
     Code(code): status
     for table in (CONTRACT_CODES, OTHER_CODES)
@@ -41,6 +45,7 @@ STATUS = {
 }
 CANNOT_OCCUR = {
     Code.SHA_REQUIRED: "a plain host has no forks; tests/scenario/forges triggers it",
+    Code.HEADERS_TOO_LARGE: "only the HTTP protocol of the server has it; tests/hostile/test_header_limits triggers it",
     Code.PROVIDER_TIMEOUT: "a plain host is a folder: there is no network to wait for",
 }
 PATH_CODES = {Code.NOT_FOUND, Code.METHOD_NOT_ALLOWED}
