@@ -91,6 +91,23 @@ def test_wrong_value_is_refused(wrong: Table):
     assert not jsonschema_rs.is_valid(SCHEMA, VALUES | wrong)
 
 
+def test_only_named_clients_reach_the_replicas():
+    """`with` or `if` around `from` would let all peers through when the list is empty."""
+    policy = (CHART / "templates" / "networkpolicy.yaml").read_text()
+    ingress = policy.partition("ingress:\n")[2].partition("---")[0]
+    clients = "{{- toYaml .Values.networkPolicy.clients | nindent 8 }}"
+    assert ingress.startswith(f"    - ports:\n        - port: http\n      from:\n        {clients}\n")
+    assert "{{- if not .Values.networkPolicy.clients }}\n{{- fail " in policy
+
+
+def test_the_ingress_controller_is_trusted_with_the_address_of_the_client():
+    assert re.findall(r"- name: MERGEYARD_TRUSTED_PROXIES\n +value: (.*)", CHART_TEXT) == [
+        "{{ .root.Values.trustedProxies | quote }}"
+    ]
+    for values in (VALUES, ALL_VALUES):
+        assert load(None, {"MERGEYARD_TRUSTED_PROXIES": values["trustedProxies"]}, {}).trusted_proxies
+
+
 def test_log_levels_are_those_of_the_server():
     for level in SCHEMA["properties"]["logLevel"]["enum"]:
         load(None, {"MERGEYARD_LOG_LEVEL": level}, {})

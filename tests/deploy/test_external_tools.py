@@ -11,7 +11,11 @@ from tests.deploy.files import CHART, DEPLOY, ROOT, UNIT, Table
 
 HERE = Path(__file__).parent
 ALL_VALUES = str(HERE / "every_value.yml")
-REQUIRED_VALUES = ("--set", "database.existingSecret=database", "--set", "publicUrl=https://queue.example.com")
+REQUIRED_VALUES = (
+    *("--set", "database.existingSecret=database"),
+    *("--set", "publicUrl=https://queue.example.com"),
+    *("--set-json", 'networkPolicy.clients=[{"namespaceSelector":{}}]'),
+)
 KUBERNETES_VERSION = ("--kube-version", "1.33.0")
 
 
@@ -37,7 +41,7 @@ def test_helm_lint_passes():
     run("helm", "lint", "--strict", str(CHART), *KUBERNETES_VERSION, "--values", ALL_VALUES)
 
 
-def test_chart_requires_only_a_database_and_a_public_url():
+def test_chart_requires_only_a_database_a_public_url_and_the_clients():
     assert {"Deployment", "Service", "NetworkPolicy", "PodDisruptionBudget"} <= kinds(render_chart(*REQUIRED_VALUES))
 
 

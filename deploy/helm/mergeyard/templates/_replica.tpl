@@ -117,6 +117,8 @@ env:
         key: {{ .root.Values.database.key }}
   - name: MERGEYARD_PUBLIC_URL
     value: {{ required "publicUrl is required: set the URL at which users reach the service" .root.Values.publicUrl | quote }}
+  - name: MERGEYARD_TRUSTED_PROXIES
+    value: {{ .root.Values.trustedProxies | quote }}
   - name: MERGEYARD_OPEN_METRICS
     value: {{ .root.Values.metrics.open | quote }}
   - name: MERGEYARD_LOG_FORMAT
