@@ -205,9 +205,10 @@ def make_sandbox(settings: Settings) -> Sandbox | None:
         readable=tuple(map(Path, filter(None, settings.runner_paths.split(":")))),
         hidden=tuple(folder.resolve() for folder in (settings.data_dir, *roots)),
     )
-    problem = sandbox.find_problem(settings.data_dir.absolute() / "checks")
+    folder = settings.data_dir.absolute() / "checks"
+    problem = sandbox.find_problem(folder)
     if problem is None:
-        return sandbox
+        return sandbox.strictest(folder)
     if settings.runner_sandbox == "bwrap":
         raise SandboxUnavailableError(
             f"Checks cannot be sandboxed: {problem}. Install bubblewrap and permit it to create namespaces, or set"

@@ -107,6 +107,28 @@ async def test_further_folders_can_be_read_but_what_is_hidden_in_them_stays_hidd
 
 @needs_sandbox
 @asynchronous
+async def test_a_sandboxed_command_has_no_namespaces_of_its_own_where_bubblewrap_can_forbid_them(
+    env: RunnerEnvironment,
+):
+    env.sandbox = Sandbox().strictest(env.folder)
+    if env.sandbox.nested_namespaces:
+        pytest.skip("bubblewrap cannot forbid namespaces here: it needs version 0.8, and not as a setuid program")
+    await output_of(env, "! unshare --user --map-root-user --mount true 2>&-")
+
+
+def test_a_bubblewrap_that_cannot_forbid_namespaces_is_used_without_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    program = tmp_path / "bwrap"
+    program.write_text('#!/bin/sh\ncase " $* " in *" --disable-userns "*) echo "Unknown option" >&2; exit 1;; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert Sandbox().find_problem(tmp_path / "checks") is None
+    assert Sandbox().strictest(tmp_path / "checks") == Sandbox()
+
+
+@needs_sandbox
+@asynchronous
 async def test_detached_processes_end_with_a_sandboxed_command_even_if_its_supervisor_is_killed(env: RunnerEnvironment):
     async with env.runner() as runner:
         await runner.start(env.job(unit=f"{DETACHED} sleep 1000"))

@@ -18,6 +18,7 @@ from typing import IO
 from uuid import uuid4
 
 from msgspec import DecodeError, Struct, json
+from msgspec.structs import replace
 
 from mergeyard.adapters.runner_local import output_limiter, supervisor
 
@@ -151,6 +152,14 @@ class Sandbox(Struct, frozen=True):
     """Further folders that commands can read."""
     hidden: tuple[Path, ...] = ()
     """Folders of the server that stay hidden, even within readable ones."""
+    nested_namespaces: bool = True
+    """Whether commands can create user namespaces of their own. In these they are root, and reach parts of the kernel
+    that are closed to them otherwise. Only bubblewrap 0.8 and newer can forbid it, and not as a setuid program."""
+
+    def strictest(self, folder: Path) -> "Sandbox":
+        """The same sandbox without nested namespaces, if it works here."""
+        strict = replace(self, nested_namespaces=False)
+        return strict if strict.find_problem(folder) is None else self
 
     def wrap(self, command: Sequence[str], workspace: Workspace) -> list[str]:
         return [PROGRAM, *self._options(workspace), "--", *command]
@@ -174,7 +183,11 @@ class Sandbox(Struct, frozen=True):
 
     def _options(self, workspace: Workspace) -> Iterator[str]:
         """Options for bwrap. Later mounts cover earlier ones, so the order matters."""
-        yield from ("--unshare-user-try", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+        if self.nested_namespaces:
+            yield "--unshare-user-try"
+        else:
+            yield from ("--unshare-user", "--disable-userns")
+        yield from ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
         if not self.network:
             yield "--unshare-net"
         yield from ("--die-with-parent", "--new-session", "--cap-drop", "ALL")
