@@ -25,6 +25,7 @@ from tests.support.forges.github.fake import ALL_PERMISSIONS, FakeGithub
 from tests.support.forges.github.limits import (
     DOCUMENTED_CONTENT_PER_HOUR,
     DOCUMENTED_CONTENT_PER_MINUTE,
+    DOCUMENTED_POINTS_PER_MINUTE,
     VersionEnd,
 )
 from tests.support.forges.github.rulesets import required_checks_rule
@@ -110,6 +111,32 @@ def test_a_used_budget_refuses_until_the_hour_is_over(env: Limited):
     refused = env.ask("GET", APP)
     assert (remaining(refused), "API rate limit exceeded" in refused.json()["message"]) == (0, True)
     env.wait(HOUR)
+    assert env.ask("GET", APP).status_code == 200
+
+
+def test_a_used_budget_of_queries_is_an_error_in_an_answer_of_success(env: Limited):
+    """Source: github/docs, "Rate limits and query limits for the GraphQL API", exceeding the rate limit."""
+    query = {"query": "{ rateLimit { limit } }"}
+    graphql = f"{env.github.web_url}/api/graphql"
+    env.ask("POST", graphql, query)
+    env.github.limits.leave(1)
+    assert "data" in env.ask("POST", graphql, query).json()
+    refused = env.ask("POST", graphql, query)
+    assert (refused.status_code, remaining(refused)) == (200, 0)
+    assert refused.json()["errors"][0]["type"] == "RATE_LIMITED"
+
+
+def test_a_minute_has_so_many_points_and_a_write_costs_five(env: Limited):
+    """Source: github/docs, "Rate limits for the REST API", secondary limits: 900 points a minute, a read costs one, a
+    write five. The primary budget does not show it."""
+    assert DOCUMENTED_POINTS_PER_MINUTE["core"] == 900
+    env.github.limits.points_per_minute = {"core": 7}
+    assert [env.ask("GET", APP).status_code for _ in range(2)] == [200, 200]
+    assert env.comment().status_code == 201
+    refused = env.ask("GET", APP)
+    assert (refused.status_code, "secondary rate limit" in refused.json()["message"]) == (403, True)
+    assert (refused.headers["retry-after"], remaining(refused) > 4000) == ("60", True)
+    env.wait(MINUTE)
     assert env.ask("GET", APP).status_code == 200
 
 

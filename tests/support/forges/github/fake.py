@@ -45,6 +45,7 @@ GRAPHQL_PATH = "/api/graphql"
 TOKENS_PATH = "/access_tokens"
 PATH_BY_ID = re.compile(r"/repositories/([0-9]{1,12})(/.*)?")
 PATH_BY_NAME = re.compile(r"/repos/([^/]+/[^/]+)(/.*)?")
+RATE_LIMITED_ANSWER = {"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded."}]}
 Response = tuple[int, Mapping[str, str], bytes]
 
 
@@ -137,14 +138,19 @@ class FakeGithub:
             return encode_error(error)
         resource, handle = ("graphql", self._query) if is_graphql else ("core", self._handle)
         try:
-            self.limits.raise_if_exhausted(caller.account, resource)
+            if not is_graphql:
+                self.limits.raise_if_exhausted(caller.account, resource)
+            self.limits.charge_points(caller.account, resource, scope["method"])
             status, headers, content = handle(scope, body, caller)
         except ApiError as error:
             status, headers, content = encode_error(error)
         return status, {**headers, **self.limits.charge(caller.account, resource, status)}, content
 
     def _query(self, scope: Scope, body: bytes, caller: Caller) -> Response:  # noqa: ARG002
-        """A query that the schema of the fake does not allow is a mismatch. Queries follow former names."""
+        """A query that the schema of the fake does not allow is a mismatch. Queries follow former names. One that
+        exceeds the budget is answered with 200 and an error, as documented."""
+        if self.limits.is_exhausted(caller.account, "graphql"):
+            return 200, {}, json.dumps(RATE_LIMITED_ANSWER).encode()
         moved = {old: self.repositories[new] for old, new in self.git_server.moved.items()}
         result = run_query(json.loads(body), caller, moved | self.repositories)
         self.mismatches += [f"POST {GRAPHQL_PATH}: {mismatch}" for mismatch in result.mismatches]

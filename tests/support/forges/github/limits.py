@@ -3,10 +3,14 @@
 github.limits.content_per_minute, github.limits.content_per_hour = 80, 500    # as documented; off by default
 github.limits.versions["2022-11-28"] = VersionEnd(announced_at, ends_at)      # then 410 from `ends_at` on
 
-Each number that GitHub documents is a default, except the limits of content creation: many tests write more.
+github.limits.points_per_minute = DOCUMENTED_POINTS_PER_MINUTE               # as documented; off by default
+github.limits.leave(499)                                                     # of the 5,000 requests of this hour
+
+Each number that GitHub documents is a default, except the secondary limits: many tests write more.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
@@ -19,7 +23,11 @@ from tests.support.forges.github.calls import ApiError
 REQUESTS_PER_HOUR = 5000
 DOCUMENTED_CONTENT_PER_MINUTE = 80
 DOCUMENTED_CONTENT_PER_HOUR = 500
+DOCUMENTED_POINTS_PER_MINUTE = {"core": 900, "graphql": 2000}
+READ_POINTS, WRITE_POINTS = 1, 5
 NOT_MODIFIED = 304
+READ_METHODS = ("GET", "HEAD", "OPTIONS")
+POINTS_REFUSAL = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 CONTENT_REFUSAL = (
     "You have exceeded a secondary rate limit and have been temporarily blocked from content creation. "
     "Please retry your request again later."
@@ -45,6 +53,8 @@ class Limits:
         self.requests_per_hour = REQUESTS_PER_HOUR
         self.content_per_minute: int | None = None
         self.content_per_hour: int | None = None
+        self.points_per_minute: Mapping[str, int] = {}
+        """By resource. A read costs one point, a write five, a GraphQL query one."""
         self.retry_after_s: int | None = 60
         """Sent with the refusal of more content; None: GitHub does not always say how long to wait."""
         self.comment_interval_s = 0
@@ -57,6 +67,7 @@ class Limits:
         self._clock = clock
         self._budgets = defaultdict[tuple[str, str], Budget](Budget)
         self._written = defaultdict[str, list[Instant]](list[Instant])
+        self._points = defaultdict[tuple[str, str], list[Instant]](list[Instant])
         self._commented: dict[str, Instant] = {}
         self._failed_logins: list[Instant] = []
 
@@ -92,9 +103,27 @@ class Limits:
 
     # Requests
 
+    def leave(self, requests: int) -> None:
+        """So many requests are left to each account that sent one, until its hour ends."""
+        for account, resource in tuple(self._budgets):
+            self._renew(account, resource).used = self.requests_per_hour - requests
+
+    def is_exhausted(self, account: str, resource: str) -> bool:
+        return self._renew(account, resource).used >= self.requests_per_hour
+
     def raise_if_exhausted(self, account: str, resource: str) -> None:
-        if self._renew(account, resource).used >= self.requests_per_hour:
+        if self.is_exhausted(account, resource):
             raise ApiError(403, f"API rate limit exceeded for {account}.")
+
+    def charge_points(self, account: str, resource: str, method: str) -> None:
+        """Raises when the account used its points of this minute."""
+        spent, limit = self._points[account, resource], self.points_per_minute.get(resource)
+        if limit is not None and len(self._select_recent(spent, MINUTE)) >= limit:
+            wait = {} if self.retry_after_s is None else {"retry-after": str(self.retry_after_s)}
+            raise ApiError(403, POINTS_REFUSAL, headers=wait)
+        is_write = resource == "core" and method not in READ_METHODS
+        points = WRITE_POINTS if is_write else READ_POINTS
+        spent += [self._clock.now()] * points
 
     def charge(self, account: str, resource: str, status: int) -> dict[str, str]:
         """The headers of a response. One that says that nothing changed costs nothing."""
