@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mergeyard.domain.config import Config, LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import PullRequest, Status
-from mergeyard.domain.timestamps import Instant
+from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.ports.git import Remote
 
 MAX_REQUIREMENT_NAME_CHARS = 100
@@ -20,21 +20,34 @@ MAX_REQUIREMENT_NAME_CHARS = 100
 
 # What requests are for.
 
-_is_for_landing = ContextVar("is_for_landing", default=False)
+
+class RequestPurpose(StrEnum):
+    """When a Git host allows only a few more requests, those of the first purpose stop first, those of the last one
+    only when none is left."""
+
+    DISPLAY = "display"
+    """Dialogs, previews, and progress in comments."""
+    WAITING = "waiting"
+    """Commands, their answers, the end of a pull request, and reads of what only waits."""
+    MERGING = "merging"
+    """What a pull request under test needs to merge: its branch, its checks, the landing."""
+
+
+_purpose = ContextVar("purpose", default=RequestPurpose.WAITING)
 
 
 @contextmanager
-def requests_for_landing() -> Generator[None]:
-    """Reads in this context can also spend the part of the Git host's rate limit that is reserved for landings."""
-    token = _is_for_landing.set(True)
+def requests_for(purpose: RequestPurpose) -> Generator[None]:
+    """The requests in this context have this purpose, and also those of tasks that are started in it."""
+    token = _purpose.set(purpose)
     try:
         yield
     finally:
-        _is_for_landing.reset(token)
+        _purpose.reset(token)
 
 
-def is_for_landing() -> bool:
-    return _is_for_landing.get()
+def current_purpose() -> RequestPurpose:
+    return _purpose.get()
 
 
 # Webhooks from the forge.
@@ -254,6 +267,19 @@ class HostError(Exception):
 
 class HostUnavailable(HostError):
     """The host does not respond, or not as expected: retry later."""
+
+
+class RateLimited(HostUnavailable):
+    """The host responds, and accepts this request only later: no request is sent until then."""
+
+    def __init__(self, message: str, until: Instant, now: Instant) -> None:
+        super().__init__(message)
+        self.until = until
+        self.wait_s = max(1, -(-(until - now) // SECOND))
+
+
+class AllowanceKept(RateLimited):
+    """The host would accept this request, but what it still allows is kept for requests that matter more."""
 
 
 class HostRefused(HostError):

@@ -16,7 +16,15 @@ from mergeyard.domain.runs import Run
 from mergeyard.domain.states import RunStatus
 from mergeyard.domain.timestamps import SECOND, Instant, later
 from mergeyard.ports.external import CheckJob, CheckRunner, Clock
-from mergeyard.ports.forge import ChecksFrom, Forge, HostAccessLost, HostError, HostRefused
+from mergeyard.ports.forge import (
+    ChecksFrom,
+    Forge,
+    HostAccessLost,
+    HostError,
+    HostRefused,
+    RequestPurpose,
+    requests_for,
+)
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, StoreUnavailable
 from mergeyard.service.background import Background, retry_until_stored
@@ -161,7 +169,9 @@ class ForgeCheckPoller:
         # While the read waited for a slot, the run may have ended and another one may poll the same commit.
         if forge is None or self._commits.get((repo, sha)) is not commit:
             return
-        statuses = tuple(await forge.statuses(repo, sha, commit.queue_actor.key.branch, commit.test_branch))
+        branch = commit.queue_actor.key.branch
+        with requests_for(RequestPurpose.MERGING):
+            statuses = tuple(await forge.statuses(repo, sha, branch, commit.test_branch))
         changed = [status for status in statuses if status not in commit.reported]
         if changed:
             await self.statuses.report_with_lease(repo, sha, *changed)

@@ -20,7 +20,9 @@ from mergeyard.ports.forge import (
     HostRefused,
     HostUnavailable,
     OpenPullRequest,
+    RequestPurpose,
     UnexpectedHostResponse,
+    requests_for,
 )
 from mergeyard.ports.store import Store
 from mergeyard.service.errors import Code, RequestRefused
@@ -83,7 +85,9 @@ class OpenPullRequests:
         """Like `list`, but raises the error of the Git host and waits as long as it takes."""
         found = self._cache.get(key)
         if found is None:
-            found = await self._repositories.get_host(key.repo.host).open_pull_requests(key.repo, key.branch)
+            host = self._repositories.get_host(key.repo.host)
+            with requests_for(RequestPurpose.DISPLAY):
+                found = await host.open_pull_requests(key.repo, key.branch)
             self._cache.put(key, found)
         return found
 
@@ -113,7 +117,8 @@ class RecentChecks:
             return found
         try:
             async with asyncio.timeout(self._timeout_s):
-                names = await self._read(key)
+                with requests_for(RequestPurpose.DISPLAY):
+                    names = await self._read(key)
         except (HostError, TimeoutError) as error:
             log.warning("recent_checks_not_read", repo=str(repo), branch=branch, error=str(error) or "timeout")
             return ()

@@ -20,7 +20,7 @@ from mergeyard.domain.pull_requests import PullRequest, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.states import Mergeability, PullRequestState, Reason
 from mergeyard.domain.timestamps import MINUTE, SECOND
-from mergeyard.ports.forge import Host, HostError
+from mergeyard.ports.forge import Host, HostError, RequestPurpose, requests_for
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, StoreUnavailable
 from mergeyard.service.background import Background
@@ -254,7 +254,8 @@ class Poller:
         """Returns whether something changed. Keeps the new refs only after all queues got the difference, so that a
         failed poll loses no change."""
         host = self.repositories.get_host(repo.host)
-        refs = await host.refs(repo, {actor.key.branch for actor in queue_actors})
+        with requests_for(_find_purpose(queue_actors)):
+            refs = await host.refs(repo, {actor.key.branch for actor in queue_actors})
         changed = None if polled.refs is None else diff_refs(refs, polled.refs)
         for queue_actor in queue_actors:
             await self._report_changes(queue_actor, host, refs, changed)
@@ -338,6 +339,13 @@ class Poller:
         if target_refs:
             context = await self.repositories.open_context(queue_actors[0])
             await self.reader.refresh_head_index(context, target_refs, heads)
+
+
+def _find_purpose(queue_actors: Sequence[QueueActor]) -> RequestPurpose:
+    """The poll of a repository shows a landing that the tip has moved, and a run that its pull request changed."""
+    if any(actor.queue.submission_ids_under_test for actor in queue_actors):
+        return RequestPurpose.MERGING
+    return RequestPurpose.WAITING
 
 
 def _is_blocked_by_rule(pull_request: PullRequest) -> bool:

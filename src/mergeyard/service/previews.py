@@ -22,6 +22,7 @@ from mergeyard.domain.states import Mergeability, PullRequestState, Refusal, Run
 from mergeyard.domain.timestamps import SECOND, Instant, later
 from mergeyard.engine import merging, observations
 from mergeyard.engine.decide import decide
+from mergeyard.ports.forge import RequestPurpose, requests_for
 from mergeyard.ports.git import Conflict, LimitExceededError, MissingObject
 from mergeyard.service import errors
 from mergeyard.service.commit_messages import MAX_MESSAGE_CHARS, merge_message, sanitize_line
@@ -134,7 +135,8 @@ class Previews:
         context = await self._repositories.open_context(await self._registry.get(key))
         config = context.queue_actor.queue.config
         async with self._host_locks[key.repo.host]:
-            pull_request = await self._reader.read(context, number)
+            with requests_for(RequestPurpose.DISPLAY):
+                pull_request = await self._reader.read(context, number)
         if pull_request is None:
             raise errors.pull_request_not_found(key, number)
         if submission := context.queue_actor.queue.submission_of(number):

@@ -17,7 +17,15 @@ from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.timestamps import MINUTE, Instant, later
 from mergeyard.engine import merging
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import Finding, Host, HostError, HostUnavailable, QueueSetup
+from mergeyard.ports.forge import (
+    Finding,
+    Host,
+    HostError,
+    HostUnavailable,
+    QueueSetup,
+    RequestPurpose,
+    requests_for,
+)
 from mergeyard.ports.git import Git, Identity, Mirror, MissingObject, Signer
 from mergeyard.ports.store import Store
 from mergeyard.service import persistence
@@ -210,7 +218,8 @@ class BranchWarnings:
             return
         try:
             async with asyncio.timeout(DIAGNOSTICS_TIMEOUT_S):
-                warnings = await forge.branch_warnings(key.repo, setup)
+                with requests_for(RequestPurpose.DISPLAY):
+                    warnings = await forge.branch_warnings(key.repo, setup)
         except (HostError, TimeoutError) as error:
             log.warning("branch_warnings_unread", repo=str(key.repo), branch=key.branch, error=str(error))
             return

@@ -6,7 +6,6 @@ tasks from the queue after every decision and after a restart.
 
 import asyncio
 import random
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -24,7 +23,7 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.timestamps import MINUTE, Instant, later
 from mergeyard.engine.tasks import pending_tasks
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import requests_for_landing
+from mergeyard.ports.forge import RequestPurpose, requests_for
 from mergeyard.ports.store import LeaseLost, Store, StoreUnavailable
 from mergeyard.service.background import Background, retry_until_stored
 from mergeyard.service.check_sources import ForgeCheckPoller
@@ -186,8 +185,7 @@ class Worker:
         context = await self.repositories.open_context(queue_actor)
         if task not in pending_tasks(queue_actor.queue):
             return ()  # opening the mirror took time, and the task is no longer pending
-        is_for_landing = isinstance(task, t.Land | t.ReadPullRequests)
-        with requests_for_landing() if is_for_landing else nullcontext():
+        with requests_for(_find_purpose(queue_actor.queue, task)):
             events = await self._perform(context, task, observation)
         return (*self.obstacles.clear(queue_actor, task), *events)
 
@@ -234,6 +232,22 @@ class Worker:
                 )
             case _:
                 assert_never(task)
+
+
+def _find_purpose(queue: Queue, task: t.Task) -> RequestPurpose:
+    """Only what can merge now may spend the last requests: reads of pull requests that only wait can cost all of
+    them."""
+    match task:
+        case t.ReadPullRequest():
+            submission = queue.submission_of(task.number)
+            can_merge_now = submission is not None and submission.id in queue.submission_ids_under_test
+        case t.ReadTargetBranch():
+            can_merge_now = bool(queue.submission_ids_under_test)
+        case _:
+            can_merge_now = True
+    if can_merge_now:
+        return RequestPurpose.MERGING
+    return RequestPurpose.WAITING
 
 
 def _retry_delay_ms(attempt: int, longest_ms: int) -> int:

@@ -21,7 +21,8 @@ from mergeyard.ports.forge import (
     HostUnavailable,
     Merge,
     Merged,
-    requests_for_landing,
+    RequestPurpose,
+    requests_for,
 )
 from tests.contract.host.environment import ONE, TWO
 from tests.contract.host.github_environment import GithubEnvironment, github_environment
@@ -148,19 +149,19 @@ async def check_merges_go_through(
             await call
     await host.open_draft(repo, DRAFT)
     settle()
-    with requests_for_landing():
+    with requests_for(RequestPurpose.MERGING):
         draft = await host.read_pull_request(repo, TWO)
     assert draft
     assert draft.is_open
     await host.close_draft(repo, DRAFT.branch)
     settle()
-    with requests_for_landing():
+    with requests_for(RequestPurpose.MERGING):
         draft = await host.read_pull_request(repo, TWO)
     assert draft
     assert not draft.is_open
     await host.set_status(repo, head, PASSED, urgent=True)
     merge = Merge(number=ONE, head=head, base_branch="main", method=MergeMethod.MERGE_COMMIT, title="x", message="")
-    with requests_for_landing():
+    with requests_for(RequestPurpose.MERGING):
         assert isinstance(await host.merge(repo, merge), Merged)
 
 
@@ -184,9 +185,9 @@ async def test_merges_on_github_can_use_the_reserve(env: GithubEnvironment):
     env.origin.branch(DRAFT.branch, base="topic-1")
     env.github.faults.plan(AddsHeaders({f"x-{name}": value for name, value in USED_UP.items()}), times=ALWAYS)
     async with env.host() as host:
-        with requests_for_landing():
+        with requests_for(RequestPurpose.MERGING):
             await host.read_pull_request(env.repo, ONE)
-        await check_merges_go_through(host, env.repo, head, "reserved for landings")
+        await check_merges_go_through(host, env.repo, head, "kept for merges")
 
 
 @asynchronous
@@ -195,9 +196,9 @@ async def test_only_reads_for_a_landing_use_the_reserve_of_github(github: Github
     async with github.host() as host:
         low = AddsHeaders({f"x-{name}": value for name, value in USED_UP.items()})
         github.github.faults.plan(low, "/pulls/1$", times=ALWAYS)
-        with pytest.raises(HostUnavailable, match="reserved for landings"):
+        with pytest.raises(HostUnavailable, match="kept for merges"):
             await host.read_pull_request(github.repo, ONE)
-        with requests_for_landing():
+        with requests_for(RequestPurpose.MERGING):
             assert await host.read_pull_request(github.repo, ONE)
 
 
@@ -206,13 +207,13 @@ async def test_only_reads_for_a_landing_use_the_reserve_of_gitlab(gitlab: Gitlab
     gitlab.open(1)
     async with gitlab.host() as host:
         gitlab.gitlab.faults.plan(AddsHeaders(USED_UP), "/merge_requests/1$", times=ALWAYS)
-        with pytest.raises(HostUnavailable, match="reserved for landings"):
+        with pytest.raises(HostUnavailable, match="kept for merges"):
             await host.read_pull_request(gitlab.repo, ONE)
-        with requests_for_landing():
+        with requests_for(RequestPurpose.MERGING):
             assert await host.read_pull_request(gitlab.repo, ONE)
 
 
-@pytest.mark.parametrize("message", ["limits how much we write", "reserved for landings"])
+@pytest.mark.parametrize("message", ["limits how much we write", "kept for merges"])
 @asynchronous
 async def test_merges_on_gitlab_do_not_wait_for_comments(gitlab: GitlabEnvironment, message: str):
     """Writes to GitLab are not paced; the pace shows here which of them are urgent."""
@@ -220,9 +221,9 @@ async def test_merges_on_gitlab_do_not_wait_for_comments(gitlab: GitlabEnvironme
     gitlab.origin.branch(DRAFT.branch, base="topic-1")
     async with gitlab.host(write_pace=ONE_WRITE_AN_HOUR) as host:
         await host.put_comment(gitlab.repo, ONE, "Queued", None)
-        if "reserved" in message:
+        if "kept" in message:
             gitlab.gitlab.faults.plan(AddsHeaders(USED_UP), times=ALWAYS)
-            with requests_for_landing():
+            with requests_for(RequestPurpose.MERGING):
                 await host.read_pull_request(gitlab.repo, ONE)
         await check_merges_go_through(host, gitlab.repo, head, message, lambda: gitlab.clock.move(2 * MINUTE))
 

@@ -3,6 +3,7 @@
 import pytest
 
 from mergeyard.domain.config import Config, LandingMethod
+from mergeyard.domain.timestamps import HOUR
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.driver import POSITIVE
@@ -232,6 +233,28 @@ async def test_last_requests_of_the_rate_limit_are_reserved_for_landings(
         polls = scenario.poll_count()
         await scenario.advance_time(5 * MINUTE)
         assert scenario.poll_count() == polls
+
+
+@asynchronous
+async def test_what_is_under_test_merges_with_the_last_requests_and_what_waits_is_read_later(
+    github_scenario: StartScenario,
+):
+    """The first answer that shows how few are left is a poll, before the checks are read and the next run is built."""
+    async with github_scenario(Config(concurrency=1), poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
+        scenario.open(1, 2, 3)
+        await scenario.submit(1, 2)
+        await scenario.advance_one_second()
+        scenario.forge.github.limits.leave(499)
+        await scenario.advance_time(USUAL_POLL_INTERVAL_S * SECOND)
+        await scenario.comment(3, "/merge")
+        for number in (1, 2):
+            await scenario.report_without_waiting(scenario.run_of(number).tip)
+            await scenario.advance_one_second()
+            assert await scenario.state(number) == "merged: merged_by_queue"
+        assert scenario.reactions(3) == [()]
+        await scenario.advance_time(HOUR + 5 * MINUTE)
+        assert scenario.reactions(3) != [()]
+        assert (await scenario.state(3)).startswith("testing")
 
 
 # Stale responses

@@ -6,7 +6,7 @@ What they have in common is here:
 - `http`: `ForgeClient`, which sends all requests with a conditional GET cache. It follows a redirect only once, below
   its own base URL, to read the new name of a repository. A 404 is ambiguous on every forge, so the client verifies
   after each one that the repository itself is visible
-- `rate_limits`: what a reply says about errors and limits, pauses, paced writes, and the reserve for landings
+- `rate_limits`: what a reply says about errors and limits, pauses, paced writes, and what is kept for merges
 - `webhooks`: verifying and parsing incoming webhooks
 
 Every forge has the same modules. Each of them contains a class that implements a part of the ports `Host` and `Forge`:

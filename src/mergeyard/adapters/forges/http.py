@@ -19,6 +19,7 @@ import structlog
 from msgspec import Struct
 
 from mergeyard.adapters.forges.rate_limits import (
+    ALL_CALLS,
     MAX_DETAIL_CHARS,
     MAX_ERROR_BYTES,
     MAX_HEADER_CHARS,
@@ -30,7 +31,15 @@ from mergeyard.adapters.forges.rate_limits import (
 )
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import SECOND, Instant
-from mergeyard.ports.forge import ChecksFrom, HostAccessLost, HostError, HostUnavailable, is_for_landing
+from mergeyard.ports.forge import (
+    ChecksFrom,
+    HostAccessLost,
+    HostError,
+    HostUnavailable,
+    RequestPurpose,
+    current_purpose,
+    requests_for,
+)
 from mergeyard.ports.git import Signer
 
 log = structlog.get_logger()
@@ -109,7 +118,7 @@ OnUnauthorized = Callable[[], None]
 
 class ReadOptions(TypedDict, total=False):
     urgent: bool
-    """Not urgent by default: then it raises when only the reserve for landings is left."""
+    """A merge needs it, whatever the purpose of the current requests is."""
     missing: Collection[int]
     """The statuses that mean that there is no such resource; by default only 404."""
 
@@ -122,8 +131,8 @@ class RenamedRepository(Struct, frozen=True):
 
 
 class ForgeClient:
-    """Requests within `requests_for_landing`, and `urgent` ones, can also spend the reserve of the rate limit. Urgent
-    writes do not wait for others."""
+    """How much of the rate limit a request leaves to others depends on the current `RequestPurpose`; an `urgent` one is
+    for merging. Urgent writes do not wait for others."""
 
     def __init__(
         self, base: str, credentials: HeadersProvider, limits: RateLimits, ca_file: Path | None = None
@@ -180,7 +189,7 @@ class ForgeClient:
         self, path: str, kind: type[T], query: Query | None = None, **options: Unpack[ReadOptions]
     ) -> T | None:
         """The resource, or None if there is none."""
-        self._raise_if_reserved(urgent=options.get("urgent", False))
+        self._raise_if_kept(urgent=options.get("urgent", False))
         return _decode_unless_missing(await self._get_cached(self._repo_path + path, query), kind, options)
 
     async def iterate_pages(
@@ -188,7 +197,7 @@ class ForgeClient:
     ) -> AsyncGenerator[T]:
         """The pages of a list, each requested when the caller wants it; none if there is no such resource. A page can
         have fewer items than requested and still not be the last one."""
-        self._raise_if_reserved(urgent=options.get("urgent", False))
+        self._raise_if_kept(urgent=options.get("urgent", False))
         places: list[tuple[str, Query | None]] = [(self._repo_path + path, query)]
         for place in places:
             if len(places) > MAX_PAGES:
@@ -229,7 +238,7 @@ class ForgeClient:
         """Sends a request without the cache. The caller decides which 4xx statuses are errors. A write that is not
         urgent waits for its turn."""
         is_read = method == "GET"
-        self._raise_if_reserved(urgent=urgent or is_read)
+        self._raise_if_kept(urgent=urgent or is_read)
         content = None if body is None and method != "POST" else msgspec.json.encode({} if body is None else body)
         kinds = () if is_read else (WRITES,) if urgent else (WRITES, ORDINARY_WRITES)
         return await self._request(method, self._repo_path + path, content=content, kinds=kinds)
@@ -239,19 +248,22 @@ class ForgeClient:
         server, where the REST API is `…/api/v3`."""
         other = copy(self)
         other._base, other._limits, other.repo = self._base.removesuffix("/v3"), self._query_limits, None
-        other._raise_if_reserved(urgent=False)
+        other._raise_if_kept(urgent=False)
         content = msgspec.json.encode({"query": query, "variables": variables})
         reply = await other._request("POST", "/graphql", content=content)
         if RATE_LIMITED_TYPE in reply.body[:MAX_ERROR_BYTES]:
             self._query_limits.record_response(429, reply.headers)
+            raise self._query_limits.to_error(str(reply.to_error()), ALL_CALLS)
         return reply.raise_for_status()
 
     async def close(self) -> None:
         await self._http.aclose()
 
-    def _raise_if_reserved(self, *, urgent: bool) -> None:
-        if not (urgent or is_for_landing()):
-            self._limits.raise_if_only_reserve_left()
+    def _raise_if_kept(self, *, urgent: bool) -> None:
+        """What a merge needs is not urgent for a page that shows it."""
+        for_merging = urgent and current_purpose() is not RequestPurpose.DISPLAY
+        with requests_for(RequestPurpose.MERGING) if for_merging else nullcontext():
+            self._limits.raise_if_kept()
 
     async def _get_cached(self, path: str, query: Query | None) -> Reply:
         url = str(httpx2.URL(self._base + path, params=query or None))
@@ -293,9 +305,10 @@ class ForgeClient:
         if reply.status == 401 and self._on_unauthorized is not None:
             self._on_unauthorized()
         if reply.is_rate_limited:
-            self._limits.record_response(429, reply.headers, reply.find_limited_kind(endpoint, kinds))
-        else:
-            self._limits.record_response(reply.status, reply.headers)
+            limited_kind = reply.find_limited_kind(endpoint, kinds)
+            self._limits.record_response(429, reply.headers, limited_kind)
+            raise self._limits.to_error(str(reply.to_error()), limited_kind)
+        self._limits.record_response(reply.status, reply.headers)
         if reply.is_transient:
             raise reply.to_error()
         is_redirected = reply.status in REDIRECT_STATUSES

@@ -1,6 +1,6 @@
 """What the replies of a forge say about errors and limits, and how we keep to the limits.
 
-`RateLimits` pauses when the forge asks for it, paces writes, and reserves the last of the budget for landings.
+`RateLimits` pauses when the forge asks for it, paces writes, and keeps the last of the budget for what matters most.
 """
 
 from asyncio import Lock
@@ -14,7 +14,16 @@ from msgspec import Struct
 
 from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, Instant
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import HostAccessLost, HostError, HostRefused, HostUnavailable
+from mergeyard.ports.forge import (
+    AllowanceKept,
+    HostAccessLost,
+    HostError,
+    HostRefused,
+    HostUnavailable,
+    RateLimited,
+    RequestPurpose,
+    current_purpose,
+)
 
 MAX_DETAIL_CHARS = 300
 MAX_HEADER_CHARS = 200
@@ -155,8 +164,10 @@ def _to_text(value: Any, depth: int) -> str:
     return ", ".join(text if key == "base" else f"{key[:MAX_DETAIL_CHARS]}: {text}" for key, text in named)
 
 
-RESERVE_DIVISOR = 10
-"""The last tenth of the budget is reserved for requests that a landing needs."""
+KEPT_PERCENT = {RequestPurpose.DISPLAY: 20, RequestPurpose.WAITING: 10, RequestPurpose.MERGING: 0}
+"""The part of the budget that requests of a purpose leave to those that matter more. One merge costs up to 50 of
+GitHub's 5,000 requests an hour: the last tenth lets ten pull requests merge without any word about them, the tenth
+before lets people give commands and get answers while dialogs and progress have already stopped."""
 DEFAULT_PAUSE_S = 60
 """When a forge asks for a pause without saying how long, and the maximum after failures."""
 MAX_PAUSE_S = 3600
@@ -164,6 +175,8 @@ UNAUTHORIZED = 401
 """Counts as a failure: forges lock out clients that retry wrong credentials, then also with the right ones."""
 ALL_CALLS = ""
 """The kind of call whose pause stops every request."""
+OUTAGE = "outage"
+"""Stops every request as well, but the forge asked for nothing: it fails or does not respond."""
 WRITES = "writes"
 """The kind of call of all writes, also urgent ones."""
 ORDINARY_WRITES = "ordinary writes"
@@ -221,19 +234,35 @@ class RateLimits:
         return RateLimits(self.name, self._clock, self._pace)
 
     def raise_if_paused(self, *kinds: str) -> None:
-        """Raises `HostUnavailable` during a pause of all calls, or of one of these kinds."""
-        now = self._clock.now()
-        until = max(self._pauses[kind].until if kind in self._pauses else 0 for kind in (ALL_CALLS, *kinds))
+        """Raises `RateLimited` during a pause of all calls, or of one of these kinds, and `HostUnavailable` shortly
+        after the forge failed."""
+        now, failed_until = self._clock.now(), self._paused_until(OUTAGE)
+        if now < failed_until:
+            wait_s = _to_seconds(failed_until - now)
+            raise HostUnavailable(f"{self.name} failed: the next request is sent in {wait_s} seconds")
+        until = max(self._paused_until(kind) for kind in (ALL_CALLS, *kinds))
         if now < until:
-            raise HostUnavailable(f"{self.name} asks us to wait for {_to_seconds(until - now)} seconds")
+            message = f"{self.name} asks us to wait for {_to_seconds(until - now)} seconds"
+            raise RateLimited(message, until, now)
 
-    def raise_if_only_reserve_left(self) -> None:
-        """Raises `HostUnavailable` when only the reserve for landings is left."""
-        if self._remaining is None or self._clock.now() >= self._resets_at:
+    def _paused_until(self, kind: str) -> Instant:
+        return self._pauses[kind].until if kind in self._pauses else Instant(0)
+
+    def raise_if_kept(self) -> None:
+        """Raises `RateLimited` when nothing is left, and `AllowanceKept` when what is left is kept for requests that
+        matter more than the current one."""
+        now = self._clock.now()
+        if self._remaining is None or now >= self._resets_at:
             return
-        if self._remaining * RESERVE_DIVISOR < self._limit:
-            raise HostUnavailable(
-                f"{self.name} allows {self._remaining} more requests for now, which are reserved for landings"
+        if self._remaining == 0:
+            wait_s = _to_seconds(self._resets_at - now)
+            message = f"{self.name} allows no more requests for {wait_s} seconds"
+            raise RateLimited(message, self._resets_at, now)
+        if self._remaining * 100 < self._limit * KEPT_PERCENT[current_purpose()]:
+            raise AllowanceKept(
+                f"{self.name} allows {self._remaining} more requests for now, which are kept for merges",
+                self._resets_at,
+                now,
             )
 
     @asynccontextmanager
@@ -277,6 +306,10 @@ class RateLimits:
             f"{_to_seconds(wait_ms)} seconds"
         )
 
+    def to_error(self, message: str, kind: str) -> RateLimited:
+        """For a response that was recorded with a limit of this kind."""
+        return RateLimited(message, self._paused_until(kind), self._clock.now())
+
     def record_response(self, status: int, headers: Mapping[str, str], kind: str = ALL_CALLS) -> None:
         """Records the status and rate-limit headers of a response. `kind`: the calls that a limit is about."""
         self._count_failures(status)
@@ -299,7 +332,7 @@ class RateLimits:
 
     def _count_failures(self, status: int) -> None:
         """Exponential backoff: 0, 1, 2, 4, … 60 seconds."""
-        now, pause = self._clock.now(), self._pauses[ALL_CALLS]
+        now, pause = self._clock.now(), self._pauses[OUTAGE]
         if status < 500 and status != UNAUTHORIZED:
             self._consecutive_failures = 0
         elif now >= pause.until:  # concurrent requests that fail for the same reason count once

@@ -16,11 +16,19 @@ from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import PullRequest, Status
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
-from mergeyard.domain.states import TERMINAL_STATES, CheckState, PullRequestState
+from mergeyard.domain.states import ADMITTED_STATES, TERMINAL_STATES, CheckState, PullRequestState
 from mergeyard.domain.timestamps import MINUTE, SECOND, Instant
 from mergeyard.engine.admission import not_ready_reason
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import Comment, Forge, HostError, HostRefused
+from mergeyard.ports.forge import (
+    AllowanceKept,
+    Comment,
+    Forge,
+    HostError,
+    HostRefused,
+    RequestPurpose,
+    requests_for,
+)
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, Store, StoredEntry, StoreUnavailable
 from mergeyard.service import persistence
@@ -187,10 +195,12 @@ class CommentPublisher:
                 return
             pr_view = view_submission(queue_actor.queue, submission, self._registry.clock.now(), queue_actor.forecast)
             if config.comments_enabled:
-                with _log_refusal(queue_actor, number):
+                is_progress = bool(thread_state.comment_text) and _shows_progress(pr_view)
+                with _log_refusal(queue_actor, number), _skip_progress(is_progress):
                     await self._update_comment(queue_actor, forge, pr_view, thread_state)
             if config.status_check_enabled:
-                with _log_refusal(queue_actor, number):
+                is_progress = bool(thread_state.status_text) and _shows_progress(pr_view)
+                with _log_refusal(queue_actor, number), _skip_progress(is_progress):
                     await self._update_status(queue_actor, forge, pr_view, thread_state)
             if submission.state in TERMINAL_STATES and thread_state.label:
                 with _log_refusal(queue_actor, number):
@@ -333,6 +343,25 @@ def _log_refusal(queue_actor: QueueActor, number: PullRequestNumber) -> Generato
         yield
     except HostRefused as refused:
         log.warning("pull_request_state_not_published", queue=str(queue_actor.key), number=number, error=str(refused))
+
+
+def _shows_progress(pr_view: SubmissionView) -> bool:
+    """Whether the next state tells more, without an action of a person."""
+    return pr_view.submission.state in ADMITTED_STATES
+
+
+@contextmanager
+def _skip_progress(is_progress: bool) -> Generator[None]:
+    """Progress is not written while the Git host allows only a few more requests: the first answer and the end are, and
+    each shows the whole state."""
+    if not is_progress:
+        yield
+        return
+    try:
+        with requests_for(RequestPurpose.DISPLAY):
+            yield
+    except AllowanceKept as kept:
+        log.info("progress_not_published", error=str(kept))
 
 
 LABEL_ACTOR = "label"

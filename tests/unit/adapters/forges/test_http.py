@@ -20,7 +20,7 @@ from mergeyard.adapters.forges.http import (
 from mergeyard.adapters.forges.rate_limits import RateLimits, WritePace, extract_error_detail
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import MINUTE, SECOND, later
-from mergeyard.ports.forge import HostAccessLost, HostError, HostRefused, HostUnavailable
+from mergeyard.ports.forge import HostAccessLost, HostError, HostRefused, HostUnavailable, RateLimited
 from tests.support.asynchronous import asynchronous
 from tests.support.clock import ManualClock
 from tests.support.forges.faults import ALWAYS, Fault, Faults, Hangs, LosesResponse, RespondsWith
@@ -384,7 +384,7 @@ async def test_a_lost_reply_is_an_error_with_its_cause(forge: Forge):
 # Errors
 
 
-KIND_OF_STATUS = {401: HostAccessLost, 403: HostRefused, 422: HostRefused}
+KIND_OF_STATUS = {401: HostAccessLost, 403: HostRefused, 422: HostRefused, 429: RateLimited}
 
 
 @pytest.mark.parametrize("status", [401, 403, 408, 422, 429, 500, 502, 503, 504])
@@ -617,11 +617,11 @@ async def test_the_last_part_of_the_budget_is_reserved_for_landings(forge: Forge
     forge.plan(200, headers, b'{"name": "one"}', times=ALWAYS)
     async with open_client(forge) as client:
         assert await client.get("/thing", Thing)
-        with pytest.raises(HostUnavailable, match="reserved for landings"):
+        with pytest.raises(HostUnavailable, match="kept for merges"):
             await client.get("/thing", Thing)
-        with pytest.raises(HostUnavailable, match="reserved for landings"):
+        with pytest.raises(HostUnavailable, match="kept for merges"):
             await client.get_all("/things", list[Thing])
-        with pytest.raises(HostUnavailable, match="reserved for landings"):
+        with pytest.raises(HostUnavailable, match="kept for merges"):
             await client.send("PUT", "/thing")
         assert await client.get("/thing", Thing, urgent=True)
         assert (await client.send("PUT", "/thing", urgent=True)).is_success

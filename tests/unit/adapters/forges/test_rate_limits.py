@@ -1,4 +1,4 @@
-"""Rate limits are respected: pauses when the forge asks for them, and a reserve for landings."""
+"""Rate limits are respected: pauses when the forge asks for them, and the last requests are kept for merges."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ import pytest
 
 from mergeyard.adapters.forges.rate_limits import GITHUB_CLOUD_PACE, ORDINARY_WRITES, WRITES, RateLimits, WritePace
 from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, Instant, later
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.forge import AllowanceKept, HostUnavailable, RateLimited, RequestPurpose, requests_for
 from tests.support.asynchronous import asynchronous
 from tests.support.clock import ManualClock
 
@@ -38,12 +38,16 @@ def is_paused(limits: RateLimits, *kinds: str) -> bool:
     return False
 
 
-def has_more_than_reserve(limits: RateLimits) -> bool:
-    try:
-        limits.raise_if_only_reserve_left()
-    except HostUnavailable:
-        return False
-    return True
+def find_stopped(limits: RateLimits) -> list[RequestPurpose]:
+    """The purposes whose requests are not sent."""
+    stopped = list[RequestPurpose]()
+    for purpose in RequestPurpose:
+        try:
+            with requests_for(purpose):
+                limits.raise_if_kept()
+        except RateLimited:
+            stopped.append(purpose)
+    return stopped
 
 
 # Pauses
@@ -51,7 +55,7 @@ def has_more_than_reserve(limits: RateLimits) -> bool:
 
 def test_at_first_all_requests_are_allowed(limits: RateLimits):
     limits.raise_if_paused()
-    limits.raise_if_only_reserve_left()
+    assert find_stopped(limits) == []
 
 
 @pytest.mark.parametrize("status", [403, 429])
@@ -137,7 +141,7 @@ def test_a_403_for_another_reason_does_not_pause(limits: RateLimits, clock: Manu
 def test_a_time_that_is_not_a_number_is_ignored(limits: RateLimits, given: str):
     limits.record_response(200, {"retry-after": given, "x-ratelimit-remaining": given, "x-ratelimit-reset": given})
     assert not is_paused(limits)
-    assert has_more_than_reserve(limits)
+    assert find_stopped(limits) == []
 
 
 # Errors
@@ -176,33 +180,68 @@ def test_one_good_response_resets_the_pause(limits: RateLimits, clock: ManualClo
     assert not is_paused(limits)
 
 
-# The reserve
+# What is kept
+
+DISPLAY, WAITING, MERGING = RequestPurpose
 
 
-def test_the_last_tenth_of_the_budget_is_reserved(limits: RateLimits, clock: ManualClock):
-    limits.record_response(200, budget(500, later(clock.now(), MINUTE)))
-    assert has_more_than_reserve(limits)
-    limits.record_response(200, budget(499, later(clock.now(), MINUTE)))
-    assert not has_more_than_reserve(limits)
+@pytest.mark.parametrize(
+    ("left", "stopped"),
+    [
+        (1000, []),
+        (999, [DISPLAY]),
+        (500, [DISPLAY]),
+        (499, [DISPLAY, WAITING]),
+        (1, [DISPLAY, WAITING]),
+        (0, [DISPLAY, WAITING, MERGING]),
+    ],
+)
+def test_requests_stop_in_the_order_of_their_purposes(
+    limits: RateLimits, clock: ManualClock, left: int, stopped: list[RequestPurpose]
+):
+    limits.record_response(200, budget(left, later(clock.now(), MINUTE)))
+    assert find_stopped(limits) == stopped
     assert not is_paused(limits)
+
+
+def test_a_stopped_request_knows_when_it_can_be_sent(limits: RateLimits, clock: ManualClock):
+    renewed_at = later(clock.now(), MINUTE)
+    limits.record_response(200, budget(499, renewed_at))
+    with pytest.raises(AllowanceKept, match="allows 499 more requests for now") as kept:
+        limits.raise_if_kept()
+    assert (kept.value.until, kept.value.wait_s) == (renewed_at, 60)
+
+
+def test_a_limit_of_the_forge_is_no_outage_and_an_outage_is_no_limit(limits: RateLimits, clock: ManualClock):
+    for _ in range(2):
+        limits.record_response(503, {})
+    with pytest.raises(HostUnavailable, match="a forge failed: the next request is sent in 1 seconds") as failed:
+        limits.raise_if_paused()
+    assert not isinstance(failed.value, RateLimited)
+    clock.move_to(later(clock.now(), SECOND))
+    limits.record_response(429, {"retry-after": "30"})
+    limits.record_response(503, {})
+    with pytest.raises(RateLimited) as limited:
+        limits.raise_if_paused()
+    assert limited.value.until == later(clock.now(), 30 * SECOND), "the failure does not end the pause"
 
 
 def test_a_renewed_budget_can_be_used_before_a_response_reports_it(limits: RateLimits, clock: ManualClock):
     limits.record_response(200, budget(0, later(clock.now(), MINUTE)))
     clock.move_to(later(clock.now(), MINUTE))
-    assert has_more_than_reserve(limits)
+    assert find_stopped(limits) == []
 
 
 def test_a_response_without_a_budget_changes_nothing(limits: RateLimits, clock: ManualClock):
     limits.record_response(200, budget(1, later(clock.now(), MINUTE)))
     limits.record_response(200, {})
-    assert not has_more_than_reserve(limits)
+    assert find_stopped(limits) == [DISPLAY, WAITING]
 
 
 def test_header_names_without_x_are_accepted(limits: RateLimits, clock: ManualClock):
     headers = budget(1, later(clock.now(), MINUTE))
     limits.record_response(200, {name.removeprefix("x-"): value for name, value in headers.items()})
-    assert not has_more_than_reserve(limits)
+    assert find_stopped(limits) == [DISPLAY, WAITING]
 
 
 # Writes
