@@ -34,6 +34,8 @@ class Faults(Struct, frozen=True):
 
 OBSTACLE_EVENTS = (
     e.HostUnreachable(),
+    e.HostLimiting(until=Instant(0)),
+    e.HostLimiting(until=Instant(0), only_waiting=True),
     e.HostRefusing(detail="403"),
     e.HostRefusing(detail="403", number=PullRequestNumber(1)),
     e.ServerFailing(),

@@ -87,7 +87,7 @@ ADDED_WAITS = {
     *("changes_requested", "waiting_for_review", "waiting_for_code_owner", "waiting_for_last_push_approval"),
     *("waiting_for_conversations", "head_checks_failed", "waiting_for_head_checks", "waiting_for_deployments"),
     *("blocked_by_host_rule", "commits_unsigned", "signing_key_not_accepted", "host_rule_unreadable"),
-    *("provider_refused", "server_failure"),
+    *("provider_refused", "rate_limited", "server_failure"),
 }
 
 SENTENCE_STARTS = (

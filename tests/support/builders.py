@@ -26,7 +26,7 @@ from mergeyard.domain.queue import Batch, Decision, LandedCommit, Queue, TargetB
 from mergeyard.domain.runs import Member, Run, RunKind, Step
 from mergeyard.domain.sorted_map import SortedMap
 from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, Reason, RunStatus
-from mergeyard.domain.timestamps import MINUTE
+from mergeyard.domain.timestamps import MINUTE, Instant
 from mergeyard.engine.tasks import pending_tasks
 from mergeyard.engine.views import WaitReason, render_text, wait_reason
 from tests.support.settings import Settings
@@ -376,6 +376,8 @@ def a_batch(
     )
 
 
-def a_wait_reason(reason: Reason, *prs: int, checks: tuple[str, ...] = (), detail: str = "") -> WaitReason:
+def a_wait_reason(
+    reason: Reason, *prs: int, checks: tuple[str, ...] = (), detail: str = "", until: Instant | None = None
+) -> WaitReason:
     """Waiting for these pull requests or these checks."""
-    return WaitReason(reason, tuple(map(PullRequestNumber, prs)), checks, detail=detail)
+    return WaitReason(reason, tuple(map(PullRequestNumber, prs)), checks, detail=detail, until=until)

@@ -179,6 +179,7 @@ def _present_obstacle(queue: Queue) -> response_schemas.QueueObstacle | UnsetTyp
         message=obstacle.message,
         since=format_time(obstacle.since),
         pr_number=obstacle.number,
+        until=None if obstacle.until is None else format_time(obstacle.until),
     )
 
 

@@ -249,6 +249,7 @@ class QueueObstacle(ResponseBody, frozen=True, kw_only=True):
     message: Annotated[str, describe("What is wrong and who can repair it, with the message of the Git host.")]
     since: Annotated[Timestamp, describe("Since when.")]
     pr_number: Annotated[int | None, describe("The pull request, if only one is concerned.")]
+    until: Annotated[Timestamp | None, describe("When the Git host accepts requests again, if it limits them.")]
 
 
 class PullRequestCounts(ResponseBody, frozen=True, kw_only=True):

@@ -9,7 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mergeyard.ports.forge import HostAccessLost, HostError, HostRefused, UnexpectedHostResponse
+from mergeyard.domain.timestamps import format_clock
+from mergeyard.ports.forge import HostAccessLost, HostError, HostRefused, RateLimited, UnexpectedHostResponse
 from mergeyard.ports.git import GitError, RemoteRefused, RemoteUnavailable
 from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.errors import Code, RequestRefused
@@ -176,6 +177,11 @@ def to_refusal(request: Request, error: Exception) -> RequestRefused:
             _log_failure("git_host_refused", request, error)
             detail = f"The Git host refuses this: {error}. An administrator has to repair the permission or the rule."
             return RequestRefused(Code.PROVIDER_ERROR, detail)
+        case RateLimited():
+            _log_failure("git_host_limits_requests", request, error)
+            time = format_clock(error.until)
+            detail = f"The Git host limits how many requests it accepts. Retry at {time}."
+            return RequestRefused(Code.PROVIDER_UNAVAILABLE, detail, retry_after=error.wait_s)
         case HostError() | RemoteUnavailable():
             _log_failure("provider_unavailable", request, error)
             return RequestRefused(

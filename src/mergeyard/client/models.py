@@ -136,6 +136,8 @@ class QueueObstacle(ResponseBody, frozen=True, kw_only=True):
     since: datetime
     pr_number: int | None = None
     """The pull request, if only one is concerned."""
+    until: datetime | None = None
+    """When the Git host accepts requests again, if it limits them."""
 
 
 class PullRequestCounts(ResponseBody, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from mergeyard.domain.journal import SYSTEM_ACTOR
 from mergeyard.domain.pull_requests import ImpactedTargets, PullRequest, RequiredStatuses
 from mergeyard.domain.runs import Step
 from mergeyard.domain.states import CheckState, QueueState, Reason
+from mergeyard.domain.timestamps import Instant
 
 
 class MismatchKind(StrEnum):
@@ -149,6 +150,14 @@ class ChecksObserved(EventBase, frozen=True):
 
 class HostUnreachable(EventBase, frozen=True):
     """The Git host does not respond, or not as expected."""
+
+
+class HostLimiting(EventBase, frozen=True):
+    """The Git host responds, and accepts no request of this kind before `until`."""
+
+    until: Instant
+    only_waiting: bool = False
+    """Pull requests under test go on: only what waits is not read."""
 
 
 class HostRefusing(EventBase, frozen=True):
@@ -299,6 +308,7 @@ Event = (
     | TargetBranchObserved
     | ChecksObserved
     | HostUnreachable
+    | HostLimiting
     | HostRefusing
     | ServerFailing
     | HostReachable

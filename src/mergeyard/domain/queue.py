@@ -254,6 +254,10 @@ class Obstacle(Struct, frozen=True, kw_only=True):
     """What the Git host said, cleaned and shortened."""
     number: PullRequestNumber | None = None
     """The only pull request that the Git host is known to refuse; None: the whole queue is concerned."""
+    until: Instant | None = None
+    """When it ends, if the Git host named a time."""
+    only_waiting: bool = False
+    """Pull requests under test go on."""
 
 
 class Queue(Struct, frozen=True, kw_only=True):
@@ -307,8 +311,9 @@ class Queue(Struct, frozen=True, kw_only=True):
 
     @property
     def is_obstructed(self) -> bool:
-        """Whether something keeps the whole queue from working, not only one of its pull requests."""
-        return self.obstacle is not None and self.obstacle.number is None
+        """Whether something keeps the whole queue from working, not only some of its pull requests."""
+        obstacle = self.obstacle
+        return obstacle is not None and obstacle.number is None and not obstacle.only_waiting
 
     @property
     def state(self) -> QueueState:

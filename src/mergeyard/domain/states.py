@@ -162,6 +162,7 @@ class Reason(StrEnum):
     CONFLICTS_WITH_PR_AHEAD = "conflicts_with_pr_ahead"
     TARGET_BRANCH_MISSING = "target_branch_missing"
     PROVIDER_UNAVAILABLE = "provider_unavailable"
+    RATE_LIMITED = "rate_limited"
     PROVIDER_REFUSED = "provider_refused"
     SERVER_FAILURE = "server_failure"
     # The queue itself changed.
@@ -320,6 +321,7 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.PROVIDER_UNAVAILABLE: (
         "The queue cannot reach the repository on the Git host. The queue continues when it can."
     ),
+    Reason.RATE_LIMITED: "The Git host limits how many requests it accepts. Wait: the queue continues by itself.",
     Reason.PROVIDER_REFUSED: (
         "The Git host refuses what the queue asks of it. An administrator has to repair the permission or the rule."
     ),

@@ -45,6 +45,12 @@ class MergeEstimate(Struct, frozen=True):
     """Nine of ten outcomes are earlier."""
 
 
+def format_clock(instant: Instant) -> str:
+    """The time of the day: 12:40 UTC."""
+    minutes = instant // MINUTE % (DAY // MINUTE)
+    return f"{minutes // 60:02}:{minutes % 60:02} UTC"
+
+
 DURATION_UNITS = (
     (DAY, "d", HOUR, "h"),
     (HOUR, "h", MINUTE, "min"),

@@ -71,6 +71,9 @@ def record_event(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
             return observations.record_checks(queue, event, now)
         case e.HostUnreachable():
             return timeouts.record_obstacle(queue, Obstacle(reason=Reason.PROVIDER_UNAVAILABLE, since=now))
+        case e.HostLimiting():
+            found = Obstacle(reason=Reason.RATE_LIMITED, since=now, until=event.until, only_waiting=event.only_waiting)
+            return timeouts.record_obstacle(queue, found)
         case e.HostRefusing():
             return timeouts.record_obstacle(
                 queue,

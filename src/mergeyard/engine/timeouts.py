@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.queue import Obstacle, Queue
 from mergeyard.domain.runs import Run
-from mergeyard.domain.states import QueueState, RunStatus
+from mergeyard.domain.states import QueueState, Reason, RunStatus
 from mergeyard.domain.timestamps import HOUR, MINUTE, Instant, earliest, later
 from mergeyard.engine import batching, blame, run_lifecycle
 from mergeyard.engine.entries import running_time_ms
@@ -56,6 +56,9 @@ def record_obstacle(queue: Queue, found: Obstacle) -> Queue:
     known = queue.obstacle
     if known is None:
         return replace(queue, obstacle=found)
+    if found.reason is Reason.RATE_LIMITED and found != replace(known, since=found.since):
+        # Another time, or another part of the queue: what the known limit stopped until now counts as its time.
+        return replace(remove_obstacle(queue, found.since), obstacle=found)
     is_same_kind = known.reason is found.reason
     if is_same_kind and known.number in (None, found.number):
         return queue

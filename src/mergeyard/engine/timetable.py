@@ -35,6 +35,7 @@ class NoEstimate(StrEnum):
     QUEUE_PAUSED = "queue_paused"
     SWITCHING_MODES = "switching_modes"
     HOST_UNREACHABLE = "host_unreachable"
+    HOST_LIMITS = "host_limits"
     HOST_REFUSES = "host_refuses"
     SERVER_FAILING = "server_failing"
     TARGET_BRANCH_MISSING = "target_branch_missing"
@@ -50,6 +51,7 @@ class NoEstimate(StrEnum):
 
 OBSTACLES = {
     Reason.PROVIDER_UNAVAILABLE: NoEstimate.HOST_UNREACHABLE,
+    Reason.RATE_LIMITED: NoEstimate.HOST_LIMITS,
     Reason.PROVIDER_REFUSED: NoEstimate.HOST_REFUSES,
     Reason.SERVER_FAILURE: NoEstimate.SERVER_FAILING,
 }
@@ -235,7 +237,7 @@ def _find_obstacle(queue: Queue) -> NoEstimate | None:
         return NoEstimate.QUEUE_PAUSED
     if queue.target_branch.tip is None:
         return NoEstimate.TARGET_BRANCH_MISSING
-    if queue.obstacle is not None and queue.obstacle.number is None:
+    if queue.obstacle is not None and queue.is_obstructed:
         return OBSTACLES[queue.obstacle.reason]
     if run_validity.untestable_reason(queue) is not None:
         return NoEstimate.CHECKS_UNKNOWN

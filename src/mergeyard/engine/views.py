@@ -52,6 +52,8 @@ class WaitReason(Struct, frozen=True):
     """What the rules of the Git host require and the pull request lacks."""
     detail: str = ""
     """The message of the Git host about what it refuses."""
+    until: Instant | None = None
+    """When it goes on, if that is known."""
 
 
 def wait_reason(queue: Queue, submission: Submission, now: Instant) -> WaitReason:
@@ -59,7 +61,7 @@ def wait_reason(queue: Queue, submission: Submission, now: Instant) -> WaitReaso
         reason = admission.not_ready_reason(queue, submission) or NOT_RUNNING_REASONS.get(queue.state, Reason.READY)
         obstacle = _find_obstacle(queue, submission)
         if reason is Reason.MERGEABILITY_UNKNOWN and obstacle is not None:
-            return WaitReason(obstacle.reason, detail=obstacle.detail)
+            return WaitReason(obstacle.reason, detail=obstacle.detail, until=obstacle.until)
         pull_request = submission.pull_request
         paths = pull_request.guarded_paths if reason is Reason.WAITING_FOR_MAINTAINER else None
         unmet = pull_request.unmet_requirements if reason in REQUIREMENT_REASONS else ()
@@ -72,7 +74,7 @@ def wait_reason(queue: Queue, submission: Submission, now: Instant) -> WaitReaso
     # First: without a read of the Git host it is not known either whether the target branch exists.
     obstacle = _find_obstacle(queue, submission)
     if obstacle is not None:
-        return WaitReason(obstacle.reason, detail=obstacle.detail)
+        return WaitReason(obstacle.reason, detail=obstacle.detail, until=obstacle.until)
     if queue.target_branch.tip is None:
         return WaitReason(Reason.TARGET_BRANCH_MISSING)
     batch = entries.batch_of(queue, submission.id)
@@ -89,6 +91,8 @@ def _find_obstacle(queue: Queue, submission: Submission) -> Obstacle | None:
     obstacle = queue.obstacle
     if obstacle is None or obstacle.number not in (None, submission.number):
         return None
+    if obstacle.only_waiting and submission.state is not PullRequestState.NOT_READY:
+        return None  # it was read, and its run is built as soon as it is its turn
     return obstacle
 
 

@@ -9,10 +9,17 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
-from mergeyard.domain.events import Event, HostReachable, HostRefusing, HostUnreachable, ServerFailing
+from mergeyard.domain.events import (
+    Event,
+    HostLimiting,
+    HostReachable,
+    HostRefusing,
+    HostUnreachable,
+    ServerFailing,
+)
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.states import Reason
-from mergeyard.ports.forge import HostAccessLost, HostError, HostRefused
+from mergeyard.ports.forge import AllowanceKept, HostAccessLost, HostError, HostRefused, RateLimited
 from mergeyard.ports.git import GitError, RemoteRefused, RemoteUnavailable
 from mergeyard.service.commit_messages import sanitize_line
 from mergeyard.service.errors import RequestRefused
@@ -27,6 +34,7 @@ TaskError = HostError | GitError | RequestRefused
 TASK_ERRORS = (HostError, GitError, RequestRefused)
 """What can keep a task from being done without a bug of ours."""
 REFUSALS = (HostRefused, HostAccessLost, RemoteRefused)
+ENDED_BY_ANY_ANSWER = (Reason.PROVIDER_UNAVAILABLE, Reason.RATE_LIMITED)
 ANSWERLESS = (HostError, RemoteUnavailable)
 
 
@@ -34,9 +42,18 @@ def to_event(error: TaskError, number: PullRequestNumber | None = None) -> Event
     """`number`: the pull request that was read, if it was a single one."""
     if isinstance(error, REFUSALS):
         return HostRefusing(detail=sanitize_line(str(error))[:MAX_DETAIL_CHARS], number=number)
+    if isinstance(error, RateLimited):
+        return HostLimiting(until=error.until, only_waiting=isinstance(error, AllowanceKept))
     if isinstance(error, ANSWERLESS):
         return HostUnreachable()
     return ServerFailing()
+
+
+def _ends_with_any_answer(event: Event) -> bool:
+    """What is kept for merges stays so for reads of what waits, also while merges go on."""
+    if isinstance(event, HostLimiting):
+        return not event.only_waiting
+    return isinstance(event, HostUnreachable)
 
 
 class Obstacles:
@@ -57,6 +74,8 @@ class Obstacles:
         match event:
             case HostRefusing():
                 log.warning("git_host_refused", queue=queue, error=str(error), **fields)
+            case HostLimiting():
+                log.warning("git_host_limits_requests", queue=queue, error=str(error), **fields)
             case ServerFailing():
                 log.error("server_failure", queue=queue, error=str(error), **fields)
             case _:
@@ -69,14 +88,14 @@ class Obstacles:
         changed. A Git host that answers one source is reachable for all."""
         met = self._met.get(queue_actor, {})
         was_met = met.pop(source, None) is not None
-        for other in [other for other, event in met.items() if isinstance(event, HostUnreachable)]:
+        for other in [other for other, event in met.items() if _ends_with_any_answer(event)]:
             del met[other]
         obstacle = queue_actor.queue.obstacle
         if obstacle is None:
             return ()
         if not met:
             return (HostReachable(),)
-        if was_met or obstacle.reason is Reason.PROVIDER_UNAVAILABLE:
+        if was_met or (obstacle.reason in ENDED_BY_ANY_ANSWER and queue_actor.queue.is_obstructed):
             return (HostReachable(), *met.values())
         return ()
 

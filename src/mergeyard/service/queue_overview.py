@@ -20,6 +20,7 @@ from mergeyard.service.queue_actor import QueueActor
 STALLED_AFTER_MS = HOUR
 OBSTACLE_PROBLEMS = {
     Reason.PROVIDER_UNAVAILABLE: "The queue cannot reach the repository at {host}",
+    Reason.RATE_LIMITED: "{host} limits how many requests it accepts",
     Reason.PROVIDER_REFUSED: "{host} refuses what the queue asks of it",
     Reason.SERVER_FAILURE: "The server of the queue fails: see its log and disk",
 }

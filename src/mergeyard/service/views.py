@@ -19,7 +19,7 @@ from mergeyard.domain.states import (
     PullRequestState,
     Reason,
 )
-from mergeyard.domain.timestamps import Instant, MergeEstimate
+from mergeyard.domain.timestamps import Instant, MergeEstimate, format_clock
 from mergeyard.engine import entries, views
 from mergeyard.engine.timetable import NoEstimate, Outlook, Timetable
 from mergeyard.ports.external import EMPTY_FORECAST, Forecast
@@ -102,6 +102,8 @@ class ObstacleView(Struct, frozen=True):
     since: Instant
     number: PullRequestNumber | None
     """The only pull request that is concerned; None: the whole queue."""
+    until: Instant | None = None
+    """When it ends, if the Git host named a time."""
 
 
 class NextMergeView(Struct, frozen=True):
@@ -131,8 +133,19 @@ def view_obstacle(queue: Queue) -> ObstacleView | None:
     obstacle = queue.obstacle
     if obstacle is None:
         return None
-    detail = _render_host_text(obstacle.detail) if obstacle.detail else ""
-    return ObstacleView(obstacle.reason, render_reason(obstacle.reason, detail), obstacle.since, obstacle.number)
+    detail = _describe_obstacle(obstacle.detail, obstacle.until)
+    if obstacle.only_waiting:
+        detail = f"{detail} What is under test goes on."
+    message = render_reason(obstacle.reason, detail)
+    return ObstacleView(obstacle.reason, message, obstacle.since, obstacle.number, obstacle.until)
+
+
+def _describe_obstacle(host_text: str, until: Instant | None) -> str:
+    if until is not None:
+        return f"It accepts them again at {format_clock(until)}."
+    if host_text:
+        return _render_host_text(host_text)
+    return ""
 
 
 def _render_host_text(text: str) -> str:
@@ -242,6 +255,7 @@ ESTIMATE_NOTES = {
     NoEstimate.QUEUE_PAUSED: "the queue is paused",
     NoEstimate.SWITCHING_MODES: "the queue is switching modes",
     NoEstimate.HOST_UNREACHABLE: "the queue cannot reach the repository",
+    NoEstimate.HOST_LIMITS: "the Git host limits how many requests it accepts",
     NoEstimate.HOST_REFUSES: "the Git host refuses what the queue asks of it",
     NoEstimate.SERVER_FAILING: "the server of the queue fails",
     NoEstimate.TARGET_BRANCH_MISSING: "the target branch does not exist",
@@ -261,8 +275,8 @@ def _wait_reason(queue: Queue, submission: Submission, now: Instant) -> ReasonVi
     waiting = views.wait_reason(queue, submission, now)
     is_stopped = waiting.reason in (Reason.QUEUE_PAUSED, Reason.QUEUE_DRAINING)
     detail = f"Reason: {queue.state_reason}" if is_stopped and queue.state_reason else ""
-    if waiting.detail:
-        detail = _render_host_text(waiting.detail)
+    if waiting.detail or waiting.until is not None:
+        detail = _describe_obstacle(waiting.detail, waiting.until)
     if waiting.paths:
         paths = ", ".join(waiting.paths)
         detail = f"Changed: {paths}. Head to review and submit: {submission.pull_request.head}."

@@ -65,24 +65,26 @@ async def test_a_repository_that_is_hidden_from_our_account_is_a_refusal(forge_s
 
 
 @pytest.mark.parametrize(
-    "limit",
+    ("limit", "reason"),
     [
-        RespondsWith(429),
-        RespondsWith(403, {"retry-after": "1"}),
-        RespondsWith(403, {"x-ratelimit-remaining": "0", "x-ratelimit-limit": "5000"}),
-        RespondsWith(403, {}, b'{"message": "You have exceeded a secondary rate limit."}'),
-        RespondsWith(503),
+        (RespondsWith(429), "rate_limited"),
+        (RespondsWith(403, {"retry-after": "1"}), "rate_limited"),
+        (RespondsWith(403, {"x-ratelimit-remaining": "0", "x-ratelimit-limit": "5000"}), "rate_limited"),
+        (RespondsWith(403, {}, b'{"message": "You have exceeded a secondary rate limit."}'), "rate_limited"),
+        (RespondsWith(503), "provider_unavailable"),
     ],
     ids=["429", "retry-after", "no-budget", "secondary", "503"],
 )
 @asynchronous
-async def test_a_rate_limit_is_an_outage_and_no_refusal(github_scenario: StartScenario, limit: RespondsWith):
+async def test_a_rate_limit_is_neither_an_outage_nor_a_refusal(
+    github_scenario: StartScenario, limit: RespondsWith, reason: str
+):
     async with github_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
         scenario.open(1)
         await scenario.submit(1)
         scenario.forge.faults.plan(limit, scenario.forge.paths.api, times=ALWAYS)
         await scenario.advance_one_minute()
-        assert await scenario.state(1) == "testing: provider_unavailable"
+        assert await scenario.state(1) == f"testing: {reason}"
 
 
 @asynchronous

@@ -13,7 +13,7 @@ from mergeyard.api.responses import ERROR_KINDS
 from mergeyard.api.routes import TABLE
 from mergeyard.domain.access import Scope
 from mergeyard.domain.timestamps import Instant
-from mergeyard.ports.forge import HostAccessLost, HostRefused, HostUnavailable
+from mergeyard.ports.forge import HostAccessLost, HostRefused, HostUnavailable, RateLimited
 from mergeyard.ports.git import GitError, RemoteRefused, RemoteUnavailable
 from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.errors import Code, RequestRefused
@@ -408,3 +408,12 @@ def test_the_metrics_of_the_process_need_a_token():
     assert code(send_get("/metrics", headers=NO_TOKEN)) == "missing_token"
     assert code(send_get("/metrics", backend=FakeBackend(Scope.SUBMIT))) == "insufficient_scope"
     assert send_get("/metrics").text == "up 1\n"
+
+
+def test_a_limit_of_the_git_host_is_not_called_an_outage_and_names_the_time():
+    limited = RateLimited("no", Instant(1_700_000_040_000), Instant(1_700_000_000_000))
+    with capture_logs():
+        response = send_post("getQueue", QUEUE, backend=FakeBackend(error=limited))
+    assert (response.status_code, response.headers["retry-after"]) == (503, "40")
+    expected = "The Git host limits how many requests it accepts. Retry at 22:14 UTC."
+    assert (response.json()["code"], response.json()["detail"]) == ("provider_unavailable", expected)

@@ -9,6 +9,7 @@ from mergeyard.domain.events import Mismatch, MismatchKind
 from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
 from mergeyard.domain.pull_requests import impacted_targets_from_names
 from mergeyard.domain.states import CheckState, QueueState
+from mergeyard.domain.timestamps import Instant
 from tests.support.builders import a_pull_request, a_step
 
 RUN = RunId("run")
@@ -32,6 +33,7 @@ ONE_OF_EACH: list[e.Event] = [
     e.TargetBranchObserved(tip=None, observed_at_revision=3, removed_commits=frozenset({Sha("gone")})),
     e.ChecksObserved(run=RUN, checks={"unit": CheckState.PASSED}, observed_at_revision=3),
     e.HostUnreachable(),
+    e.HostLimiting(until=Instant(7), only_waiting=True),
     e.HostRefusing(detail="no", number=NUMBER),
     e.ServerFailing(),
     e.HostReachable(),

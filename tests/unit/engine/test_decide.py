@@ -10,6 +10,7 @@ from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.queue import DecisionOutput, LandedCommit, Obstacle
 from mergeyard.domain.states import PullRequestState, Reason, Refusal, RunStatus
+from mergeyard.domain.timestamps import Instant
 from mergeyard.engine.decide import (
     STEPS,
     STEPS_ON_TESTED_STATE,
@@ -299,6 +300,26 @@ def test_a_refused_pr_does_not_hide_what_keeps_the_whole_queue_from_working():
     before = world.queue
     world.apply(e.HostRefusing(detail="403", number=PullRequestNumber(1)))
     assert world.queue is before
+
+
+def test_a_limit_has_the_time_at_which_it_ends_and_retries_change_nothing():
+    world = a_world()
+    world.apply(e.HostLimiting(until=Instant(7)))
+    before = world.queue
+    assert before.obstacle == Obstacle(reason=Reason.RATE_LIMITED, since=world.now, until=Instant(7))
+    world.advance_time(1000)
+    world.apply(e.HostLimiting(until=Instant(7)))
+    assert world.queue is before
+    world.apply(e.HostLimiting(until=Instant(8)))
+    assert world.queue.obstacle == Obstacle(reason=Reason.RATE_LIMITED, since=world.now, until=Instant(8))
+
+
+def test_a_limit_of_reads_that_wait_obstructs_the_queue_only_when_it_becomes_one_of_all():
+    world = a_world(prs=1)
+    world.apply(e.HostLimiting(until=Instant(7), only_waiting=True))
+    assert not world.queue.is_obstructed
+    world.apply(e.HostLimiting(until=Instant(7)))
+    assert world.queue.is_obstructed
 
 
 def test_a_host_that_answers_is_reachable():

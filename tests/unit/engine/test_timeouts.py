@@ -7,7 +7,7 @@ from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason, RunStatus
-from mergeyard.domain.timestamps import HOUR, MINUTE, later
+from mergeyard.domain.timestamps import HOUR, MINUTE, Instant, later
 from mergeyard.engine import timeouts
 from mergeyard.engine.entries import running_time_ms
 from mergeyard.engine.tasks import pending_tasks
@@ -101,7 +101,7 @@ def test_a_run_keeps_the_timeout_that_it_started_with():
     assert overdue(world)
 
 
-OBSTACLES = (e.HostUnreachable(), e.HostRefusing(detail="403"), e.ServerFailing())
+OBSTACLES = (e.HostUnreachable(), e.HostLimiting(until=Instant(0)), e.HostRefusing(detail="403"), e.ServerFailing())
 
 
 @pytest.mark.parametrize("obstacle", OBSTACLES, ids=lambda event: type(event).__name__)
@@ -119,6 +119,13 @@ def test_a_refusal_of_a_single_pr_stops_no_deadline():
     assert overdue(world)
     world.apply(e.HostReachable())
     assert world.run_of(1).outage_ms == 0
+
+
+def test_a_limit_of_reads_that_wait_stops_no_deadline():
+    world = a_world(prs=1, testing_timeout_minutes=10)
+    world.apply(e.HostLimiting(until=Instant(0), only_waiting=True))
+    world.advance_time(10 * MINUTE)
+    assert overdue(world)
 
 
 def test_an_obstacle_that_turns_into_another_one_counts_once():

@@ -193,6 +193,7 @@ def forget_durations(queue: Queue) -> Queue:
         (switch_modes, NoEstimate.SWITCHING_MODES),
         (delete_target_branch, NoEstimate.TARGET_BRANCH_MISSING),
         (meet(Reason.PROVIDER_UNAVAILABLE), NoEstimate.HOST_UNREACHABLE),
+        (meet(Reason.RATE_LIMITED), NoEstimate.HOST_LIMITS),
         (meet(Reason.PROVIDER_REFUSED), NoEstimate.HOST_REFUSES),
         (meet(Reason.SERVER_FAILURE), NoEstimate.SERVER_FAILING),
         (require_nothing, NoEstimate.CHECKS_UNKNOWN),

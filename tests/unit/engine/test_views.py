@@ -11,6 +11,7 @@ from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.queue import Obstacle
 from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, QueueState, Reason
+from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import views
 from mergeyard.engine.views import wait_reason
 from tests.support.builders import (
@@ -172,6 +173,24 @@ def test_while_the_host_is_unreachable_every_pr_has_that_wait_reason():
     world = a_world(prs=1)
     world.apply(e.HostUnreachable())
     assert world.wait_reason(1) == a_wait_reason(Reason.PROVIDER_UNAVAILABLE)
+
+
+def test_while_the_host_limits_requests_every_pr_has_that_wait_reason_with_the_time():
+    world = a_world(prs=1)
+    world.apply(e.HostLimiting(until=Instant(7)))
+    assert world.wait_reason(1) == a_wait_reason(Reason.RATE_LIMITED, until=Instant(7))
+
+
+def test_while_only_reads_wait_for_the_host_what_was_read_has_its_own_wait_reason():
+    unread = a_pull_request(2, mergeability=Mergeability.CHECKING)
+    submission = a_submission(2, state=PullRequestState.NOT_READY, pull_request=unread)
+    obstacle = Obstacle(reason=Reason.RATE_LIMITED, since=submission.submitted_at, until=Instant(7), only_waiting=True)
+    queue = replace(a_plain_queue(submission), obstacle=obstacle)
+    shown = wait_reason(queue, submission, submission.submitted_at)
+    assert shown == a_wait_reason(Reason.RATE_LIMITED, until=Instant(7))
+    world = a_world(prs=1)
+    world.apply(e.HostLimiting(until=Instant(7), only_waiting=True))
+    assert world.wait_reason(1).reason is Reason.WAITING_FOR_CHECKS
 
 
 # Among the waiting.

@@ -6,12 +6,26 @@ import pytest
 from msgspec.structs import replace
 
 from mergeyard.adapters.store_sqlite.store import SqliteStore
-from mergeyard.domain.events import Event, HostReachable, HostRefusing, HostUnreachable, ServerFailing
+from mergeyard.domain.events import (
+    Event,
+    HostLimiting,
+    HostReachable,
+    HostRefusing,
+    HostUnreachable,
+    ServerFailing,
+)
 from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, Repo
 from mergeyard.domain.queue import Obstacle, Queue, TargetBranch
 from mergeyard.domain.states import Reason
 from mergeyard.domain.timestamps import Instant
-from mergeyard.ports.forge import HostAccessLost, HostRefused, HostUnavailable, UnexpectedHostResponse
+from mergeyard.ports.forge import (
+    AllowanceKept,
+    HostAccessLost,
+    HostRefused,
+    HostUnavailable,
+    RateLimited,
+    UnexpectedHostResponse,
+)
 from mergeyard.ports.git import GitError, MissingObject, OutputTooLargeError, RemoteRefused, RemoteUnavailable
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.obstacles import Obstacles, TaskError
@@ -20,8 +34,10 @@ from tests.support.clock import ManualClock
 from tests.support.log_capture import capture_warnings
 
 MAIN = QueueKey(Repo("git.local", "acme", "app"), "main")
+NOW, LATER = Instant(1000), Instant(2000)
 REASONS: dict[type[Event], Reason] = {
     HostRefusing: Reason.PROVIDER_REFUSED,
+    HostLimiting: Reason.RATE_LIMITED,
     HostUnreachable: Reason.PROVIDER_UNAVAILABLE,
     ServerFailing: Reason.SERVER_FAILURE,
 }
@@ -35,7 +51,8 @@ class ObstacleFixture:
 
     def meet(self, source: str, error: TaskError) -> Event:
         event = self.obstacles.record(self.actor, source, error)
-        obstacle = Obstacle(reason=REASONS[type(event)], since=Instant(0))
+        only_waiting = isinstance(event, HostLimiting) and event.only_waiting
+        obstacle = Obstacle(reason=REASONS[type(event)], since=Instant(0), only_waiting=only_waiting)
         self.actor.queue = replace(self.actor.queue, obstacle=obstacle)
         return event
 
@@ -50,6 +67,8 @@ class ObstacleFixture:
         (HostAccessLost("no"), HostRefusing(detail="no"), "git_host_refused"),
         (RemoteRefused("no"), HostRefusing(detail="no"), "git_host_refused"),
         (HostUnavailable("no"), HostUnreachable(), "git_host_unavailable"),
+        (RateLimited("no", LATER, NOW), HostLimiting(until=LATER), "git_host_limits_requests"),
+        (AllowanceKept("no", LATER, NOW), HostLimiting(until=LATER, only_waiting=True), "git_host_limits_requests"),
         (UnexpectedHostResponse("no"), HostUnreachable(), "git_host_unavailable"),
         (RemoteUnavailable("no"), HostUnreachable(), "git_host_unavailable"),
         (GitError("no"), ServerFailing(), "server_failure"),
@@ -85,6 +104,16 @@ def test_any_source_that_is_answered_tells_that_the_host_responds_again():
     with capture_warnings():
         fixture = ObstacleFixture()
         fixture.meet("land", HostUnavailable("down"))
+        assert fixture.clear("poll") == (HostReachable(),)
+
+
+def test_a_merge_that_goes_on_does_not_end_the_limit_of_a_read_that_waits():
+    with capture_warnings():
+        fixture = ObstacleFixture()
+        fixture.meet("read", AllowanceKept("kept", LATER, NOW))
+        assert fixture.clear("land") == ()
+        assert fixture.clear("read") == (HostReachable(),)
+        fixture.meet("land", RateLimited("wait", LATER, NOW))
         assert fixture.clear("poll") == (HostReachable(),)
 
 

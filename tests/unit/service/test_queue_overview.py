@@ -31,6 +31,8 @@ def test_a_refusal_and_a_failure_of_our_server_are_other_problems_than_an_outage
     world = a_world()
     world.apply(e.HostRefusing(detail="403"))
     assert problems_of(world) == ["git.local refuses what the queue asks of it"]
+    world.apply(e.HostLimiting(until=world.now))
+    assert problems_of(world) == ["git.local limits how many requests it accepts"]
     world.apply(e.ServerFailing())
     assert problems_of(world) == ["The server of the queue fails: see its log and disk"]
 

@@ -13,7 +13,7 @@ from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import Requirement, Status, StatusState, Submission
 from mergeyard.domain.states import LIVE_STATES, REASON_MESSAGES, REQUIREMENT_REASONS, PullRequestState, Reason
-from mergeyard.domain.timestamps import SECOND, Instant
+from mergeyard.domain.timestamps import SECOND, Instant, format_clock
 from mergeyard.service.views import MAX_REQUIREMENTS, SubmissionView, render_last_change, render_requirement
 
 COMMENT_MARKER_PREFIX = "<!-- mergeyard"
@@ -116,7 +116,7 @@ def render_comment(
         lines.append(f"- Tested together with {', '.join(others)}")
     estimate = view.estimated_merge_at
     if estimate is not None and written_at is not None:
-        lines.append(f"- Expected to merge at about {_render_time(estimate)}, as of {_render_clock(written_at)}")
+        lines.append(f"- Expected to merge at about {_render_time(estimate)}, as of {format_clock(written_at)}")
     if state is PullRequestState.MERGED:
         lines += _describe_merge(view.submission)
     page_label = "Details and current position" if state in LIVE_STATES else "Details"
@@ -205,10 +205,6 @@ def _render_commands(view: SubmissionView, prefix: str) -> str:
 
 def _render_time(instant: Instant) -> str:
     return f"{datetime.fromtimestamp(instant / SECOND, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _render_clock(instant: Instant) -> str:
-    return f"{datetime.fromtimestamp(instant / SECOND, UTC):%H:%M} UTC"
 
 
 def build_status(view: SubmissionView, page: str) -> Status:
