@@ -6,13 +6,22 @@ from typing import Any
 
 import structlog
 
+from mergeyard.domain.timestamps import SECOND
 from mergeyard.ports.external import Clock
+from mergeyard.ports.forge import RateLimited
 from mergeyard.ports.store import LeaseLost, StoreUnavailable
 from mergeyard.service.errors import RequestRefused
 
 log = structlog.get_logger()
 
 RETRY_DELAY_MS = 1000
+
+
+def limit_delay(delay_ms: int, error: Exception) -> int:
+    """A longer delay than the Git host needs would only add to a silence."""
+    if isinstance(error, RateLimited):
+        return min(delay_ms, error.wait_s * SECOND)
+    return delay_ms
 
 
 class Background:

@@ -32,7 +32,7 @@ from mergeyard.ports.forge import (
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, Store, StoredEntry, StoreUnavailable
 from mergeyard.service import persistence
-from mergeyard.service.background import Background
+from mergeyard.service.background import Background, limit_delay
 from mergeyard.service.comments import commands, texts
 from mergeyard.service.errors import RequestRefused
 from mergeyard.service.leases import Leases
@@ -100,7 +100,8 @@ class CommentListener:
                 return None
             except (HostError, GitError, StoreUnavailable, RequestRefused) as error:
                 log.warning("pull_request_comments_unavailable", repo=str(key[0]), number=key[1], error=str(error))
-            await self.registry.clock.sleep(delay_ms)
+                wait_ms = limit_delay(delay_ms, error)
+            await self.registry.clock.sleep(wait_ms)
             delay_ms = min(2 * delay_ms, MINUTE)
         return None
 
@@ -303,7 +304,7 @@ class CommentRefresher:
                 except (HostError, StoreUnavailable) as error:
                     log.warning("pull_request_comments_unavailable", repo=str(queue_actor.key.repo), error=str(error))
                     pending[number] = None
-                    await self.clock.sleep(delay_ms)
+                    await self.clock.sleep(limit_delay(delay_ms, error))
                     delay_ms = min(2 * delay_ms, MINUTE)
                 except LeaseLost:
                     raise

@@ -21,7 +21,7 @@ from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import HostError
 from mergeyard.ports.store import LeaseLost, Store, StoredEntry, StoreUnavailable
 from mergeyard.ports.writes import MoveCursor, StartConsumer
-from mergeyard.service.background import Background, retry_until_stored
+from mergeyard.service.background import Background, limit_delay, retry_until_stored
 from mergeyard.service.leases import Leases
 from mergeyard.service.queue_actor import QueueActor
 
@@ -106,14 +106,15 @@ class ConsumerLoop:
         try:
             attempt = 0
             while queue in self._dirty and self.leases.has_lease(key.repo):
-                if attempt:
-                    await self.clock.sleep(self._retry_delay(attempt))
-                attempt = 0 if await self._try_batch(key, queue) else attempt + 1
+                error = await self._try_batch(key, queue)
+                attempt = 0 if error is None else attempt + 1
+                if error is not None:
+                    await self.clock.sleep(limit_delay(self._retry_delay(attempt), error))
         finally:
             if self._running.get(queue) is asyncio.current_task():
                 del self._running[queue]
 
-    async def _try_batch(self, key: QueueKey, queue: QueueId) -> bool:
+    async def _try_batch(self, key: QueueKey, queue: QueueId) -> Exception | None:
         try:
             await self._consume_batch(key, queue)
         except LeaseLost:
@@ -121,8 +122,8 @@ class ConsumerLoop:
         except Exception as error:  # also unexpected ones: without a retry the entries would never be consumed
             self._dirty.add(queue)
             self._log_error(key, error)
-            return False
-        return True
+            return error
+        return None
 
     async def _consume_batch(self, key: QueueKey, queue: QueueId) -> None:
         self._dirty.discard(queue)

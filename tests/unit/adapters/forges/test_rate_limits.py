@@ -370,3 +370,43 @@ async def test_without_a_pace_writes_do_not_wait():
     limits = RateLimits("a forge", clock)
     for _ in range(1000):
         await write_at_once(limits, clock)
+
+
+async def count_writes(limits: RateLimits, clock: ManualClock, duration_ms: int, purpose: RequestPurpose) -> list[int]:
+    """How many writes of this purpose are sent in each minute, if one is wanted each second."""
+    per_minute = list[int]()
+    ends_at = later(clock.now(), duration_ms)
+    while clock.now() < ends_at:
+        if (ends_at - clock.now()) % MINUTE == 0:
+            per_minute.append(0)
+        with requests_for(purpose):
+            wanted = asyncio.create_task(write(limits))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        clock.move_to(later(clock.now(), SECOND))
+        try:
+            await wanted
+            per_minute[-1] += 1
+        except AllowanceKept:
+            pass
+    return per_minute
+
+
+@asynchronous
+async def test_answers_are_spread_over_the_hour_and_no_silence_is_longer_than_two_minutes():
+    clock = ManualClock()
+    limits = RateLimits("a forge", clock, GITHUB_CLOUD_PACE)
+    per_minute = await count_writes(limits, clock, 2 * HOUR, WAITING)
+    silences = [sum(per_minute[start : start + 3]) for start in range(len(per_minute) - 2)]
+    assert min(silences) > 0
+    hours = [sum(per_minute[start : start + 60]) for start in range(61)]
+    assert 300 < max(hours) <= 400, "GitHub accepts 500"
+
+
+@asynchronous
+async def test_progress_gets_half_of_an_hour_and_answers_get_the_rest():
+    clock = ManualClock()
+    limits = RateLimits("a forge", clock, GITHUB_CLOUD_PACE)
+    assert sum(await count_writes(limits, clock, 30 * MINUTE, DISPLAY)) == 200
+    assert sum(await count_writes(limits, clock, 10 * MINUTE, WAITING)) > 60
+    assert sum(await count_writes(limits, clock, 10 * MINUTE, DISPLAY)) == 0

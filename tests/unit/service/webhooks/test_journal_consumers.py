@@ -8,7 +8,7 @@ from pathlib import Path
 from mergeyard.domain.ids import QueueId, QueueKey
 from mergeyard.domain.queue import Queue, TargetBranch
 from mergeyard.domain.timestamps import Instant, later
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.forge import HostUnavailable, RateLimited
 from mergeyard.ports.store import Lease, LeaseLost, StoredEntry, StoreUnavailable
 from mergeyard.ports.writes import AppendEntries, DeleteQueue, MoveCursor, Write
 from mergeyard.service.background import Background
@@ -175,6 +175,17 @@ async def test_a_failed_delivery_is_retried_before_later_entries(tmp_path: Path)
         await fixture.advance_time(10_000)
         assert sorted(consumer.delivered) == ["q1 one", "q1 two", "q2 three"]
         assert consumer.delivered.index("q1 one") < consumer.delivered.index("q1 two")
+
+
+@asynchronous
+async def test_a_retry_waits_no_longer_than_the_limit_of_the_host(tmp_path: Path):
+    async with open_fixture(tmp_path) as fixture:
+        consumer = RecordingConsumer()
+        await fixture.start(consumer)
+        consumer.errors = [RateLimited("wait", Instant(10_000), Instant(0))] * 50
+        await fixture.write_and_notify("one")
+        await fixture.advance_time(50 * 10_000)
+        assert consumer.delivered == ["q1 one"]
 
 
 @asynchronous
