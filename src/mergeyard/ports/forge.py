@@ -180,6 +180,8 @@ class QueueSetup(Struct, frozen=True, kw_only=True):
     landing: LandingMethod = LandingMethod.TESTED_COMMIT
     reported_checks: frozenset[str] | None = None
     """The checks that were reported on its last test branches; None: it has finished no run yet."""
+    needs_push_checks: bool = True
+    """Whether its test branches need the checks that the rules name, and get only those that CI runs for pushes."""
 
 
 class Forge(Protocol):

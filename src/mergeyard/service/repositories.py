@@ -234,16 +234,15 @@ async def read_queue_setup(store: Store, queue: Queue, now: Instant) -> QueueSet
     """
     stored = await store.decided_runs(queue.id, Instant(0), now, MAX_RUNS_READ)
     runs = [persistence.decode_run(each.body) for each in stored]
-    reported = [
-        frozenset(run.checks)
-        for run in runs
-        if run.required_statuses_source is RequiredSource.BRANCH_PROTECTION and not run.used_head_checks
-    ]
+    by_rules = [run for run in runs if run.required_statuses_source is RequiredSource.BRANCH_PROTECTION]
+    reported = [frozenset(run.checks) for run in by_rules if not run.used_head_checks]
+    names_checks = queue.config.required_statuses is not None or len(by_rules) < len(runs)
     return QueueSetup(
         branch=queue.target_branch.name,
         merge_method=queue.config.merge_method,
         landing=queue.config.landing,
         reported_checks=frozenset[str]().union(*reported) if reported else None,
+        needs_push_checks=not names_checks and not queue.config.create_prs_for_testing_branches,
     )
 
 

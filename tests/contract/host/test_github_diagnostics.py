@@ -746,6 +746,44 @@ async def test_a_required_check_that_no_test_branch_had_is_reported(app: GithubE
     assert "The branch main requires lint and unit." in await notes(app, MERGES)
 
 
+PULL_REQUESTS_ONLY = "A check that runs only for pull requests is never reported on a test branch"
+
+
+@asynchronous
+async def test_a_check_that_runs_only_for_pull_requests_is_named_before_the_first_run(app: GithubEnvironment):
+    app.acme.protections["main"] = BranchProtection(contexts=["Unit", "semantic-title", "mergeyard"])
+    head = app.open(1)
+    for name in ("unit", "semantic-title"):
+        app.acme.report_status(head, name, "success")
+    app.acme.add_check_run(app.origin.tip("main"), "unit", "completed", "success")
+    app.acme.push_commit("main", {"readme.md": "1"})
+    for queues in ((), (PUSHES,), (MERGES,)):
+        advice = [line for line in (await notes(app, *queues)).splitlines() if PULL_REQUESTS_ONLY in line]
+        assert [line.partition(" on ")[0] for line in advice] == ["CI reported no semantic-title"]
+        assert advice[0].endswith("or name the checks of test branches in `requiredStatuses`.")
+    app.acme.report_status(app.origin.tip("main"), "Semantic-Title", "failure")
+    assert PULL_REQUESTS_ONLY not in await notes(app, PUSHES)
+
+
+@pytest.mark.parametrize(
+    "queue",
+    [replace(PUSHES, needs_push_checks=False), replace(PUSHES, reported_checks=frozenset({"unit"}))],
+)
+@asynchronous
+async def test_the_last_commits_say_nothing_where_test_branches_need_no_checks_of_pushes_or_had_them(
+    app: GithubEnvironment, queue: QueueSetup
+):
+    assert PULL_REQUESTS_ONLY in await notes(app, PUSHES)
+    assert PULL_REQUESTS_ONLY not in await notes(app, queue)
+
+
+@asynchronous
+async def test_checks_of_the_last_commits_that_github_hides_give_no_advice(app: GithubEnvironment):
+    empty = RespondsWith(409, body=b'{"message": "Git Repository is empty."}')
+    app.github.faults.plan(empty, "app/commits$", times=ALWAYS)
+    assert PULL_REQUESTS_ONLY not in await notes(app, PUSHES)
+
+
 @asynchronous
 async def test_the_names_of_checks_can_be_spelled_in_another_case(app: GithubEnvironment):
     app.acme.protections["main"] = BranchProtection(contexts=["Unit", "Mergeyard"])

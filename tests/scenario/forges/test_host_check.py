@@ -83,6 +83,23 @@ async def test_runs_that_need_other_checks_show_nothing_about_the_rules(tmp_path
         await merge_one(scenario)
         assert await scenario.state(1) == "merged: merged_by_queue"
         assert (await read_setup(scenario)).reported_checks is None
+        assert not (await read_setup(scenario)).needs_push_checks
+
+
+@pytest.mark.parametrize(
+    ("config", "needs"),
+    [
+        (Config(), True),
+        (Config(required_statuses=("unit",)), False),
+        (Config(create_prs_for_testing_branches=True), False),
+    ],
+)
+@asynchronous
+async def test_named_checks_and_pull_requests_of_test_branches_need_no_checks_of_pushes(
+    tmp_path: Path, config: Config, needs: bool
+):
+    async with a_forge_scenario(tmp_path, make_protected, config, setup=FROM_RULES) as scenario:
+        assert (await read_setup(scenario)).needs_push_checks is needs
 
 
 @pytest.mark.long

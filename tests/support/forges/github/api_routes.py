@@ -323,6 +323,7 @@ ROUTES = (
     ),
     Route("GET", f"{REPO}/activity", "contents:read", calls.list_activities, list[m.Activity]),
     # Commits.
+    Route("GET", f"{REPO}/commits", "contents:read", calls.list_history, list[m.Commit]),
     Route("GET", f"{REPO}/commits/{{sha}}/status", "statuses:read", get_combined_status, m.CombinedCommitStatus),
     Route(
         "GET", f"{REPO}/commits/{{sha}}/check-runs", "checks:read",

@@ -8,7 +8,7 @@ from msgspec import Struct
 from mergeyard.domain.ids import Sha
 from tests.support.forges.github import payloads
 from tests.support.forges.github.actions import FakeRepository
-from tests.support.forges.github.rulesets import Organization, Ruleset
+from tests.support.forges.github.rulesets import DEFAULT_BRANCH, Organization, Ruleset
 from tests.support.forges.github.world import Authentication, Caller, Comment, Deployment, PullRequest
 
 MAX_PAGE_SIZE = 100
@@ -118,6 +118,15 @@ def list_files(call: Call) -> Page:
 
 def list_commits(call: Call) -> Page:
     items = call.repository.list_commits(call.pull_request)[:MAX_LISTED_COMMITS]
+    return Page([payloads.commit(call.repository, sha) for sha in call.page(items)], len(items))
+
+
+def list_history(call: Call) -> Page:
+    """The commits that a branch contains, newest first. Without a branch, those of the default branch."""
+    tip = call.repository.origin.ref(call.query.get("sha", DEFAULT_BRANCH))
+    if tip is None:
+        raise ApiError(404)
+    items = call.repository.origin.run("rev-list", tip).decode().split()
     return Page([payloads.commit(call.repository, sha) for sha in call.page(items)], len(items))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from mergeyard.adapters.forges.github import auth, rules, wire
+from mergeyard.adapters.forges.github.checks import Checks
 from mergeyard.adapters.forges.github.rules import (
     CLASSIC_RULE,
     MAX_CHARS,
@@ -20,14 +21,16 @@ from mergeyard.adapters.forges.host import advise, ok, problem
 from mergeyard.adapters.forges.http import ForgeClient, Reply, quote_segment
 from mergeyard.domain import ids
 from mergeyard.domain.config import LandingMethod, MergeMethod
-from mergeyard.domain.ids import Repo
-from mergeyard.ports.forge import Finding, HostError, QueueSetup
+from mergeyard.domain.ids import Repo, Sha
+from mergeyard.ports.forge import Finding, HostError, HostRefused, QueueSetup
 
 ON_APP_PAGE = "on the app's page under Permissions & events"
 ON_APP_PAGE_AND_ACCEPT = "on the app's page, and have the owner of the installation accept the change"
 IN_SETTINGS = "under Settings, Webhooks"
 TEST_BRANCH = f"{ids.TEST_BRANCH_PREFIX}pr-1/a0b1c2d3-0000-4000-8000-000000000000"
 MAX_LISTED = 10
+MAX_READ_COMMITS = 5
+"""Of the target branch. CI does not run every check for every push, such as with filters for paths."""
 NO_RULES_ON_PLAN = (
     "GitHub's plan for this private repository has no branch rules and no draft pull requests. Name the required "
     "checks in .mergeyard.toml or in the queue. With `createPrsForTestingBranches`, the queue opens ordinary pull "
@@ -84,7 +87,7 @@ class SigningKey(Struct, frozen=True):
         return f"{setting}add {key} to {account.name} under Settings, SSH and GPG keys"
 
 
-class Diagnostics(auth.Authentication):
+class Diagnostics(auth.Authentication, Checks):
     async def diagnose(self, repo: Repo | None, queues: Sequence[QueueSetup] = ()) -> list[Finding]:
         """Stops at the first error, because the following checks depend on it."""
         found = [self._check_webhook_secret()]
@@ -201,8 +204,36 @@ class Diagnostics(auth.Authentication):
             landing += _check_method(setup, is_allowed=methods[setup.merge_method])
             advice = f"Before you create a queue with `landing` set to `{setup.landing}`: "
             found += landing if queues else [advise(advice + each.message) for each in landing if not each.ok]
-            found += [_check_required_checks(target, setup.reported_checks), *judge_target(target, account)]
+            found.append(_check_required_checks(target, setup.reported_checks))
+            found += await self._check_push_checks(client, setup, target)
+            found += judge_target(target, account)
         return found + await self._check_test_branches(client, account)
+
+    async def _check_push_checks(self, client: ForgeClient, queue: QueueSetup, target: Target) -> list[Finding]:
+        """GitHub requires a check by its name, whatever event it runs for. One that runs only for pull requests is
+        never reported on a test branch. The last commits of the target branch were pushed, as test branches are, so
+        they show that before the first run."""
+        required = _list_required(target)
+        if not required or not queue.needs_push_checks or queue.reported_checks is not None:
+            return []
+        reported = await self._read_last_checks(client, queue.branch)
+        if reported is None:
+            return []
+        missing = [name for name in required if name.lower() not in reported]
+        return [_describe_pull_request_checks(queue.branch, missing)] if missing else []
+
+    async def _read_last_checks(self, client: ForgeClient, branch: str) -> set[str] | None:
+        """The names in lower case; None where GitHub does not show them."""
+        query = {"sha": branch, "per_page": MAX_READ_COMMITS}
+        found = set[str]()
+        try:
+            commits = await client.get("/commits", list[wire.ListedCommit], query)
+            for commit in commits or ():
+                reports = await self._read_reports(client, Sha(commit.sha), ())
+                found |= {report.status.context.lower() for report in reports}
+        except HostRefused:
+            return None  # without a commit GitHub answers 409; another finding names a missing permission
+        return found
 
     async def _check_landing(
         self, client: ForgeClient, queue: QueueSetup, target: Target, account: Account
@@ -411,9 +442,22 @@ def judge_test_branches(rulesets: Iterable[AppliedRuleset], account: Account, ke
     return found or [ok("No ruleset refuses test branches. GitHub does not show classic rules that cover them.")]
 
 
+def _list_required(target: Target) -> list[str]:
+    """Without our own status. GitHub ignores the case of names."""
+    return sorted(name for name in target.checks if name.lower() != ids.STATUS_CONTEXT)
+
+
+def _describe_pull_request_checks(branch: str, missing: Sequence[str]) -> Finding:
+    event = f"let CI run it on pushes to `{ids.TEST_BRANCH_PREFIX}**`"
+    names = "name the checks of test branches in `requiredStatuses`"
+    return advise(
+        f"CI reported no {_join(missing)} on the last commits of {branch}. A check that runs only for pull requests is "
+        f"never reported on a test branch: {event}, set `createPrsForTestingBranches`, or {names}."
+    )
+
+
 def _check_required_checks(target: Target, reported: Collection[str] | None) -> Finding:
-    """GitHub ignores the case of names."""
-    required = sorted(name for name in target.checks if name.lower() != ids.STATUS_CONTEXT)
+    required = _list_required(target)
     known = {name.lower() for name in reported or ()}
     missing = [name for name in required if reported is not None and name.lower() not in known]
     if missing:
