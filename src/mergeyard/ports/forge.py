@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mergeyard.domain.config import Config, LandingMethod, MergeMethod
+from mergeyard.domain.config import Config, HeadBranchFallback, LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import PullRequest, Status
 from mergeyard.domain.timestamps import SECOND, Instant
@@ -141,6 +141,8 @@ class Merge(Struct, frozen=True, kw_only=True):
     method: MergeMethod
     title: str
     message: str
+    is_fallback: bool = False
+    """The queue pushes tested commits, but cannot move this head branch."""
 
 
 class DraftPullRequest(Struct, frozen=True, kw_only=True):
@@ -178,6 +180,7 @@ class QueueSetup(Struct, frozen=True, kw_only=True):
     branch: str
     merge_method: MergeMethod = MergeMethod.MERGE_COMMIT
     landing: LandingMethod = LandingMethod.TESTED_COMMIT
+    head_branch_fallback: HeadBranchFallback = HeadBranchFallback.PROVIDER_MERGE
     reported_checks: frozenset[str] | None = None
     """The checks that were reported on its last test branches; None: it has finished no run yet."""
     needs_push_checks: bool = True

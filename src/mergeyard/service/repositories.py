@@ -202,7 +202,12 @@ class BranchWarnings:
 
     def get_cached(self, key: QueueKey, config: Config) -> Sequence[str]:
         """Returns the cached warnings. Stale ones are read again in the background, for a later call."""
-        setup = QueueSetup(branch=key.branch, merge_method=config.merge_method, landing=config.landing)
+        setup = QueueSetup(
+            branch=key.branch,
+            merge_method=config.merge_method,
+            landing=config.landing,
+            head_branch_fallback=config.head_branch_fallback,
+        )
         now, cached = self._clock.now(), self._cached.get(key)
         warnings = () if cached is None or cached.setup != setup else cached.warnings
         if cached is None or cached.setup != setup or now >= later(cached.read_at, WARNINGS_REFRESH_AFTER_MS):
@@ -241,6 +246,7 @@ async def read_queue_setup(store: Store, queue: Queue, now: Instant) -> QueueSet
         branch=queue.target_branch.name,
         merge_method=queue.config.merge_method,
         landing=queue.config.landing,
+        head_branch_fallback=queue.config.head_branch_fallback,
         reported_checks=frozenset[str]().union(*reported) if reported else None,
         needs_push_checks=not names_checks and not queue.config.create_prs_for_testing_branches,
     )

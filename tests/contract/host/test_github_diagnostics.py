@@ -12,7 +12,7 @@ from mergeyard.adapters.forges.github import auth
 from mergeyard.adapters.forges.github.diagnostics import Account, AppliedRuleset, Target, judge_target
 from mergeyard.adapters.forges.github.rules import BypassActor as WireActor
 from mergeyard.adapters.forges.github.rules import Rule, Ruleset, apply_ruleset
-from mergeyard.domain.config import LandingMethod, MergeMethod
+from mergeyard.domain.config import HeadBranchFallback, LandingMethod, MergeMethod
 from mergeyard.domain.ids import Repo
 from mergeyard.ports.forge import Finding, QueueSetup
 from tests.contract.host.github_environment import (
@@ -429,9 +429,39 @@ async def test_a_method_that_the_repository_refuses_matters_only_where_github_me
         "moved: allow it under Settings, General, or set `headBranchFallback` to `close`."
     )
     assert (await problems(token, SQUASHES), advice in await notes(token, SQUASHES)) == ([], True)
+    assert advice not in await notes(token, replace(SQUASHES, head_branch_fallback=HeadBranchFallback.CLOSE))
     assert await problems(token, MERGES) == ["The repository refuses squash: allow it under Settings, General."]
     for queue in (PUSHES, replace(SQUASHES, merge_method=MergeMethod.REBASE)):
         assert "The repository refuses" not in await notes(token, queue)
+
+
+FALLBACK = "GitHub merges the pull requests whose head branch the queue cannot move, such as from forks: "
+
+
+@asynchronous
+async def test_what_refuses_the_merges_of_pull_requests_from_forks_is_advice(app: GithubEnvironment):
+    checks = app.acme.add_ruleset("checks", [required_checks_rule("unit", strict=True)])
+    squashes = replace(SQUASHES, branch="main")
+    advice = (
+        f'{FALLBACK}The ruleset "checks" refuses pull requests without the tip of main: turn *Require branches to be '
+        "up to date before merging* off there, or set `headBranchFallback` to `close`."
+    )
+    assert advice in await notes(app, squashes)
+    assert "refuses pull requests without the tip" not in str(await problems(app, squashes))
+    closes = replace(squashes, head_branch_fallback=HeadBranchFallback.CLOSE)
+    for queue in (closes, PUSHES, MERGES):
+        assert FALLBACK not in await notes(app, queue)
+    checks.bypass = [us()]
+    assert FALLBACK not in await notes(app, squashes)
+
+
+@asynchronous
+async def test_a_method_that_only_a_ruleset_refuses_matters_for_forks(app: GithubEnvironment):
+    app.acme.add_ruleset("methods", [pull_request_rule(1, allowed_merge_methods=["merge"])])
+    assert f'{FALLBACK}The ruleset "methods" refuses the merge method squash' in await notes(app, SQUASHES)
+    app.acme.own_rulesets.clear()
+    app.acme.add_ruleset("queue", [rule("merge_queue")])
+    assert FALLBACK not in await notes(app, SQUASHES)
 
 
 @asynchronous

@@ -242,10 +242,13 @@ async def test_a_head_without_the_tip_is_explained_where_a_rule_requires_the_tip
     async with github.host() as host:
         outcome = await host.merge(github.repo, a_merge(head))
         squashed = await host.merge(github.repo, a_merge(head, MergeMethod.SQUASH))
+        fallback = await host.merge(github.repo, replace(a_merge(head), is_fallback=True))
     assert isinstance(outcome, MergeForbidden)
     assert isinstance(squashed, MergeForbidden)
     assert "turn off *Require branches to be up to date before merging*" in outcome.detail
     assert all("`landing` to `tested_commit`" in each.detail for each in (outcome, squashed))
+    assert isinstance(fallback, MergeForbidden)
+    assert fallback.detail.endswith("turn off *Require branches to be up to date before merging*.")
 
 
 @asynchronous

@@ -22,6 +22,7 @@ from tests.support.forge_drivers.github import GithubDriver
 from tests.support.forge_drivers.registry import FORGE_DRIVERS
 from tests.support.forge_scenario import USUAL_POLL_INTERVAL_S, ForgeScenario, a_forge_scenario
 from tests.support.forges.faults import ALWAYS, ActsFirst, Fault, LosesResponse, RespondsWith
+from tests.support.forges.github.rulesets import required_checks_rule
 from tests.support.scenario import KEY, MINUTE
 
 RELEASE = QueueKey(KEY.repo, "release")
@@ -246,6 +247,25 @@ async def test_a_merge_method_that_the_git_host_refuses_fails_only_what_it_has_t
         assert "headBranchFallback" in (await scenario.view(1)).reason.message
         await scenario.passes(2)
         assert await scenario.state(2) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_a_fork_without_the_tip_fails_with_what_helps_it_where_a_rule_requires_the_tip(
+    github_scenario: StartScenario,
+):
+    """The queue pushes tested commits already."""
+    async with github_scenario(squash()) as scenario:
+        acme = cast(GithubDriver, scenario.forge).acme
+        acme.add_ruleset("checks", [required_checks_rule("unit", strict=True)])
+        await scenario.open_fork(1)
+        await scenario.report(scenario.forge.head(1), StatusState.SUCCESS)
+        acme.push_commit("main", {"other.txt": "1"})
+        await scenario.submit(1, head=scenario.forge.head(1))
+        await scenario.passes(1)
+        await scenario.advance_time(MINUTE)
+        assert await scenario.state(1) == "failed: merge_refused"
+        message = (await scenario.view(1)).reason.message
+        assert "turn off *Require branches to be up to date before merging*. The Git host has to merge" in message
 
 
 @pytest.mark.long

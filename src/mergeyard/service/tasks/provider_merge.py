@@ -189,9 +189,9 @@ class ForgeMerger:
             case port.MergeRefused():
                 return MemberMergeRefused(outcome.detail)
             case port.MergeForbidden():
-                if self.context.queue_actor.queue.config.landing is LandingMethod.PROVIDER_MERGE:
-                    return MemberMergeRefused(outcome.detail, blames_pull_request=False)
-                return MemberMergeRefused(f"{outcome.detail} {FALLBACK_ADVICE}")
+                if self._is_fallback:
+                    return MemberMergeRefused(f"{outcome.detail} {FALLBACK_ADVICE}")
+                return MemberMergeRefused(outcome.detail, blames_pull_request=False)
             case _:
                 assert_never(outcome)
 
@@ -215,6 +215,10 @@ class ForgeMerger:
         is_last = not self.can_retry and pull_request.mergeability is Mergeability.MERGEABLE
         return MemberMergeRefused(detail) if is_last else None
 
+    @property
+    def _is_fallback(self) -> bool:
+        return self.context.queue_actor.queue.config.landing is LandingMethod.TESTED_COMMIT
+
     def _name(self, member: Member) -> str:
         return f"{self.context.host.number_prefix}{member.number}"
 
@@ -236,6 +240,7 @@ class ForgeMerger:
             method=self.context.merge_method_of(self.task.run),
             title=subject,
             message=body,
+            is_fallback=self._is_fallback,
         )
 
     async def _set_status(self, member: Member, status: Status) -> None:

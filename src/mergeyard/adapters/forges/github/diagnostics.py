@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mergeyard.adapters.forges.github import auth, rules, wire
 from mergeyard.adapters.forges.github.checks import Checks
@@ -20,7 +21,7 @@ from mergeyard.adapters.forges.github.rules import (
 from mergeyard.adapters.forges.host import advise, ok, problem
 from mergeyard.adapters.forges.http import ForgeClient, Reply, quote_segment
 from mergeyard.domain import ids
-from mergeyard.domain.config import LandingMethod, MergeMethod
+from mergeyard.domain.config import HeadBranchFallback, LandingMethod, MergeMethod
 from mergeyard.domain.ids import Repo, Sha
 from mergeyard.ports.forge import Finding, HostError, HostRefused, QueueSetup
 
@@ -59,6 +60,7 @@ TEST_BRANCH_TYPES = CREATION_TYPES | PUSH_REFUSING_TYPES | {"deletion", "non_fas
 """The queue creates and deletes test branches, and moves one when it gives up a landing."""
 PATTERN_OPERATORS = {"starts_with": str.startswith, "ends_with": str.endswith, "contains": str.__contains__}
 ACTOR_TITLES = {"Integration": "app {}", "Team": "team {}", "User": "user {}", "RepositoryRole": "repository role {}"}
+FALLBACK_CASE = "GitHub merges the pull requests whose head branch the queue cannot move, such as from forks"
 MERGE_BYPASSES = (*PUSH_BYPASSES, "pull_requests_only")
 
 
@@ -241,6 +243,8 @@ class Diagnostics(auth.Authentication, Checks):
         key = await self._read_key(client, target.rulesets)
         found = [*judge_landing(queue, target, account, key)]
         found += judge_unreadable(target, account, blocks=self._config.unreadable_rules_block)
+        if _can_fall_back(queue):
+            found += judge_fallback(queue, target, account, key)
         if _moves_heads(queue) and not self._can_push_to_forks:
             reason = f"{_start(account.name)} cannot move branches of forks, because only a classic token can"
             found.append(advise(f"{reason}: choose with `headBranchFallback` how pull requests from forks merge."))
@@ -314,18 +318,40 @@ def _moves_heads(queue: QueueSetup) -> bool:
     return queue.landing is LandingMethod.TESTED_COMMIT and queue.merge_method is not MergeMethod.MERGE_COMMIT
 
 
+def _can_fall_back(queue: QueueSetup) -> bool:
+    """Whether GitHub merges the pull requests whose head branch the queue cannot move."""
+    return _moves_heads(queue) and queue.head_branch_fallback is HeadBranchFallback.PROVIDER_MERGE
+
+
 def _check_method(queue: QueueSetup, *, is_allowed: bool) -> list[Finding]:
     refused, allow = f"The repository refuses {queue.merge_method}", "allow it under Settings, General"
     if not is_allowed and queue.landing is LandingMethod.PROVIDER_MERGE:
         return [problem(f"{refused}: {allow}.")]
-    if is_allowed or not _moves_heads(queue):
+    if is_allowed or not _can_fall_back(queue):
         return []
     case = f"GitHub cannot merge pull requests into {queue.branch} whose head branch cannot be moved"
     return [advise(f"{refused}, so {case}: {allow}, or set `headBranchFallback` to `close`.")]
 
 
-def judge_landing(queue: QueueSetup, target: Target, account: Account, key: SigningKey) -> Iterator[Finding]:
-    """What GitHub refuses to the queue, or can refuse."""
+def judge_fallback(queue: QueueSetup, target: Target, account: Account, key: SigningKey) -> Iterator[Finding]:
+    """What GitHub refuses, or can refuse, where it merges instead of the queue. All other pull requests merge without
+    that, so it is only advice."""
+    told = {finding.message for finding in judge_landing(queue, target, account, key)}
+    merges = replace(queue, landing=LandingMethod.PROVIDER_MERGE)
+    for finding in judge_landing(merges, target, account, key, otherwise="`headBranchFallback` to `close`"):
+        if finding.message not in told:
+            yield advise(f"{FALLBACK_CASE}: {finding.message}")
+
+
+def judge_landing(
+    queue: QueueSetup,
+    target: Target,
+    account: Account,
+    key: SigningKey,
+    otherwise: str = "`landing` to `tested_commit`",
+) -> Iterator[Finding]:
+    """What GitHub refuses to the queue, or can refuse. `otherwise` is the setting with which the queue needs no merge
+    of GitHub."""
     pushes = queue.landing is LandingMethod.TESTED_COMMIT
     what = "push to" if pushes else f"merges by {queue.merge_method} into"
     action = f"the queue's {what} {queue.branch}"
@@ -348,11 +374,11 @@ def judge_landing(queue: QueueSetup, target: Target, account: Account, key: Sign
             yield _describe_refusal(ruleset, f"{action} ({TITLES[SIGNATURES_TYPE]})", sign, account)
         if not pushes and queue.merge_method is MergeMethod.SQUASH and SIGNATURES_TYPE in ruleset.types:
             limit = "GitHub documents that unsigned commits of a pull request can block it"
-            way = f"If GitHub refuses, {remedy}, or set `landing` to `tested_commit`"
+            way = f"If GitHub refuses, {remedy}, or set {otherwise}"
             yield advise(f"{name} can refuse {action} ({TITLES[SIGNATURES_TYPE]}): {limit}. {way}.")
         if types := ruleset.types & refusing:
             way = ", or set `landing` to `provider_merge`" if types <= PUSH_REFUSING_TYPES - {"update"} else ""
-            way = ", or set `landing` to `tested_commit`" if types <= {SIGNATURES_TYPE} else way
+            way = f", or set {otherwise}" if types <= {SIGNATURES_TYPE} else way
             yield _describe_refusal(ruleset, f"{action} ({_list(types)})", remedy + way, account)
         contexts = {check.context.lower() for each in parameters for check in each.required_status_checks}
         if pushes and ids.STATUS_CONTEXT in contexts:
@@ -363,7 +389,8 @@ def judge_landing(queue: QueueSetup, target: Target, account: Account, key: Sign
             yield advise(f"{name} can refuse {action} for some commits ({_list(types)}), {example}: {remedy}.")
         if not pushes and any(each.strict_required_status_checks_policy for each in parameters):
             setting = "*Require branches to be up to date before merging*"
-            yield problem(f"{name} refuses pull requests without the tip of {queue.branch}: turn {setting} off there.")
+            way = f"turn {setting} off there, or set {otherwise}"
+            yield problem(f"{name} refuses pull requests without the tip of {queue.branch}: {way}.")
         allowed = [each.allowed_merge_methods for each in parameters if each.allowed_merge_methods]
         if not pushes and any(queue.merge_method.removesuffix("_commit") not in each for each in allowed):
             yield problem(f"{name} refuses the merge method {queue.merge_method}: allow it there, or choose another.")

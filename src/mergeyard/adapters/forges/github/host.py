@@ -124,10 +124,11 @@ def _classify_refusal(reply: Reply, payload: wire.PullRequestPayload | None, mer
 
 
 def _explain_behind(merge: Merge) -> str:
-    return (
-        f"A rule makes GitHub refuse pull requests that do not contain the tip of {merge.base_branch}: turn off "
-        "*Require branches to be up to date before merging*, or set `landing` to `tested_commit`."
-    )
+    cause = f"A rule makes GitHub refuse pull requests that do not contain the tip of {merge.base_branch}"
+    remedy = "turn off *Require branches to be up to date before merging*"
+    if merge.is_fallback:
+        return f"{cause}: {remedy}."
+    return f"{cause}: {remedy}, or set `landing` to `tested_commit`."
 
 
 def _contains_any(detail: str, messages: tuple[str, ...]) -> bool:
