@@ -542,10 +542,13 @@ def test_changed_files_are_listed_with_their_old_names(github: GithubEnvironment
 
 
 def test_teams_are_visible_with_a_permission_of_the_organization(github: GithubEnvironment):
-    """Source: the API description, "List team members" and "Get team membership for a user", permission Members."""
+    """Source: the API description, "List teams", "List team members" and "Get team membership for a user", permission
+    Members. It has no form of "List team members" with ids."""
     team = github.acme.organization.add_team("db", "linus", OTHER)
     org = ask(github, "")["owner"]["id"]
-    members = ask(github, f"api/v3/organizations/{org}/team/{team.id}/members")
+    assert [(each["id"], each["slug"]) for each in ask(github, "api/v3/orgs/acme/teams")] == [(team.id, "db")]
+    members = ask(github, "api/v3/orgs/acme/teams/db/members")
+    assert request(github, f"api/v3/organizations/{org}/team/{team.id}/members").status_code == 404
     assert [each["login"] for each in members] == [OTHER, "linus"]
     assert ask(github, "api/v3/orgs/acme/teams/db/memberships/linus")["state"] == "active"
     assert request(github, "api/v3/orgs/acme/teams/db/memberships/ada").status_code == 404

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.domain.ids import Sha
@@ -402,6 +403,49 @@ async def test_a_team_that_was_deleted_cannot_be_read(as_app: GithubEnvironment)
     del as_app.acme.organization.teams["db"]
     async with as_app.host() as host:
         assert reasons(await missing(host, as_app)) == [Reason.HOST_RULE_UNREADABLE]
+
+
+@asynchronous
+async def test_teams_are_read_with_a_token_that_can_only_read_members_and_listed_once(as_app: GithubEnvironment):
+    """Users report that the token for a single repository resolves no team, also with the permission."""
+    own_files_of_a_team(as_app)
+    as_app.open(1)
+    async with as_app.host() as host:
+        assert await missing(host, as_app) == [(Reason.WAITING_FOR_REVIEW, ("@acme/db",))]
+        assert await missing(host, as_app) == [(Reason.WAITING_FOR_REVIEW, ("@acme/db",))]
+    of_repository, of_members = map(as_app.github.auth.find_caller, as_app.github.auth.issued_tokens)
+    assert of_repository is not None
+    assert of_repository.repositories == {"acme/app"}
+    assert of_members is not None
+    assert (of_members.repositories, dict(of_members.permissions)) == (None, {"members": "read"})
+    calls = [str(call) for call in as_app.github.faults.calls]
+    assert len([call for call in calls if "/orgs/acme/teams?" in call]) == 1
+    assert not [call for call in calls if "/organizations/" in call]
+
+
+@asynchronous
+async def test_a_team_that_was_renamed_is_found_again(as_app: GithubEnvironment):
+    own_files_of_a_team(as_app)
+    as_app.open(1)
+    organization = as_app.acme.organization
+    async with as_app.host() as host:
+        assert await missing(host, as_app) == [(Reason.WAITING_FOR_REVIEW, ("@acme/db",))]
+        team = organization.teams.pop("db")
+        organization.teams["data"] = replace(team, slug="data")
+        assert reasons(await missing(host, as_app)) == [Reason.HOST_RULE_UNREADABLE]
+        assert await missing(host, as_app) == [(Reason.WAITING_FOR_REVIEW, ("@acme/data",))]
+
+
+@asynchronous
+async def test_a_team_that_is_not_listed_is_read_by_its_id_if_github_answers_that(as_app: GithubEnvironment):
+    own_files_of_a_team(as_app)
+    as_app.open(1)
+    as_app.github.faults.plan(RespondsWith(200, body=b"[]"), "orgs/acme/teams$", times=ALWAYS)
+    async with as_app.host() as host:
+        assert reasons(await missing(host, as_app)) == [Reason.HOST_RULE_UNREADABLE]
+        as_app.acme.organization.answers_team_ids = True
+        team = as_app.acme.organization.teams["db"]
+        assert await missing(host, as_app) == [(Reason.WAITING_FOR_REVIEW, (f"the team with the id {team.id}",))]
 
 
 @asynchronous

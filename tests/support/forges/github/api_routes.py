@@ -344,6 +344,11 @@ ROUTES = (
         calls.list_deployment_statuses, list[m.DeploymentStatus],
     ),
     # Teams.
+    Route("GET", "/orgs/{org}/teams", "members:read", calls.list_teams, list[m.Team]),
+    Route(
+        "GET", "/orgs/{org}/teams/{slug}/members", "members:read",
+        calls.list_team_members, list[m.SimpleUser],
+    ),
     Route(
         "GET", "/organizations/{org}/team/{team}/members", "members:read",
         calls.list_team_members, list[m.SimpleUser],

@@ -330,6 +330,8 @@ def describe_account(login: str) -> Node:
 def describe_team(viewing: Viewing, repository: FakeRepository, name: str) -> Node:
     """Teams belong to the organization: a permission of the repository does not show them."""
     viewing.require("members")
+    if not viewing.caller.can_resolve_teams:
+        raise Refused("NOT_FOUND", "Could not resolve to a node")
     slug = name.rpartition("/")[2]
     return {
         "__typename": "Team",

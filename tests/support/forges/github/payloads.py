@@ -26,6 +26,7 @@ from tests.support.forges.github.world import (
     PullRequest,
     RegisteredApp,
     Review,
+    Team,
     to_account_id,
 )
 
@@ -348,6 +349,10 @@ def deployment(data: Deployment) -> Payload:
 
 def deployment_status(data: Deployment, state: str) -> Payload:
     return fill_defaults(models.DeploymentStatus, {"state": state, "environment": data.environment})
+
+
+def team(data: Team) -> Payload:
+    return fill_defaults(models.Team, {"id": data.id, "slug": data.slug, "name": data.slug, "parent": None})
 
 
 def member(login: str) -> Payload:

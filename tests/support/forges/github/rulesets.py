@@ -63,6 +63,8 @@ class Organization:
         self.admins: set[str] = set()
         self.teams: dict[str, Team] = {}
         """By slug."""
+        self.answers_team_ids = False
+        """Whether it lists the members of a team by ids, which no description of the API has."""
         self.rulesets: list[Ruleset] = []
         self._ids = count(501)
 

@@ -286,6 +286,12 @@ class Caller(Struct, frozen=True):
             self.repositories is None or repository in self.repositories
         )
 
+    @property
+    def can_resolve_teams(self) -> bool:
+        """Teams belong to the organization. No document says whether the token of an installation that is limited to
+        repositories can read them; users report that it cannot, also with the permission Members."""
+        return self.app_id is None or self.repositories is None
+
     def has_permission(self, permission: str, level: str) -> bool:
         return PERMISSION_LEVELS[self.permissions.get(permission, "none")] >= PERMISSION_LEVELS[level]
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mergeyard.adapters.forges.github.requirements import ReviewFacts, judge_reviews
+from mergeyard.adapters.forges.github.requirements import ReviewFacts, Team, judge_reviews
 from mergeyard.adapters.forges.github.rules import BranchRules, Parameters, Protection, Rule
 from mergeyard.adapters.forges.github.wire import Review, ReviewRequest
 from mergeyard.domain.pull_requests import Requirement
@@ -24,10 +24,8 @@ def review(login: str, state: str = "APPROVED", commit: str = HEAD) -> Review:
     return msgspec.convert({"state": state, "author": {"login": login}, "commit": {"oid": commit}}, Review)
 
 
-def request(
-    login: str = "", team: str = "", team_id: int | None = None, *, as_code_owner: bool = False
-) -> ReviewRequest:
-    reviewer = {"login": login} if login else {"combinedSlug": team, "databaseId": team_id}
+def request(login: str = "", team: str = "", *, as_code_owner: bool = False) -> ReviewRequest:
+    reviewer = {"login": login} if login else {"combinedSlug": team}
     return msgspec.convert({"asCodeOwner": as_code_owner, "requestedReviewer": reviewer}, ReviewRequest)
 
 
@@ -126,12 +124,11 @@ def team_rule(*patterns: str, minimum: int = 1) -> BranchRules:
     return rules_with(required_reviewers=[required])
 
 
-MEMBERS = {DB_TEAM: frozenset({"linus", "grace"})}
+TEAMS = {DB_TEAM: Team("@acme/db", frozenset({"linus", "grace"}))}
 
 
 def test_a_team_must_approve_changes_of_its_files():
-    rules, requests = team_rule("db/**", minimum=2), (request(team="acme/db", team_id=DB_TEAM),)
-    facts = {"files": ("db/a.sql",), "requests": requests, "team_members": MEMBERS}
+    rules, facts = team_rule("db/**", minimum=2), {"files": ("db/a.sql",), "teams": TEAMS}
     waits = [(Reason.WAITING_FOR_REVIEW, ("@acme/db",))]
     assert unmet(judge(rules, review("ada"), review("bob"), **facts)) == waits
     assert unmet(judge(rules, review("ada"), review("linus"), **facts)) == waits
@@ -139,8 +136,8 @@ def test_a_team_must_approve_changes_of_its_files():
     assert judge(rules, **facts | {"files": ("web/a.js",)}) == []
 
 
-def test_a_team_that_is_not_requested_is_named_by_its_id():
-    found = judge(team_rule("*"), files=("a",), team_members=MEMBERS)
+def test_a_team_whose_name_is_not_known_is_named_by_its_id():
+    found = judge(team_rule("*"), files=("a",), teams={DB_TEAM: Team("", frozenset({"linus"}))})
     assert unmet(found) == [(Reason.WAITING_FOR_REVIEW, ("the team with the id 17",))]
 
 
@@ -174,12 +171,12 @@ def test_patterns_that_exclude_files_do_not_spare_an_approval():
 
 @pytest.mark.parametrize("patterns", [(), ("!a",), ("!a", "!b")])
 def test_a_rule_without_a_pattern_that_includes_files_matches_every_file(patterns: tuple[str, ...]):
-    assert unmet(judge(team_rule(*patterns), files=("a",), team_members=MEMBERS))
-    assert judge(team_rule(*patterns), files=(), team_members=MEMBERS) == []
+    assert unmet(judge(team_rule(*patterns), files=("a",), teams=TEAMS))
+    assert judge(team_rule(*patterns), files=(), teams=TEAMS) == []
 
 
 def test_a_team_without_members_can_give_no_approval():
-    (found,) = judge(team_rule("*"), review("linus"), files=("a",), team_members={DB_TEAM: frozenset()})
+    (found,) = judge(team_rule("*"), review("linus"), files=("a",), teams={DB_TEAM: Team("@acme/db", frozenset())})
     assert (found.reason, found.given, found.needed) == (Reason.WAITING_FOR_REVIEW, 0, 1)
 
 

@@ -136,6 +136,9 @@ class Installations:
         self._installations: dict[Repo, wire.Installation] = {}
         self._tokens: dict[Repo, wire.InstallationToken] = {}
         self._renewing = defaultdict[Repo, asyncio.Lock](asyncio.Lock)
+        self._members_tokens: dict[int, wire.InstallationToken] = {}
+        """By installation."""
+        self._renewing_members = defaultdict[int, asyncio.Lock](asyncio.Lock)
 
     async def get_installation(self, repo: Repo, path: str) -> wire.Installation:
         """`path` is the API path of the repository."""
@@ -149,9 +152,32 @@ class Installations:
     async def get_token(self, repo: Repo, path: str) -> str:
         async with self._renewing[repo]:
             token = self._tokens.get(repo)
-            if token is None or self._clock.now() >= http.to_instant(token.expires_at) - RENEW_BEFORE_MS:
+            if token is None or self._is_ending(token):
                 token = self._tokens[repo] = await self._renew_token(repo, path)
             return token.token
+
+    async def get_members_token(self, repo: Repo, path: str) -> str:
+        """It can only read members of the organization. It is for the whole installation: users report that GitHub
+        shows no teams to a token that is limited to repositories, also with the permission. Raises `HostRefused` if the
+        installation lacks the permission."""
+        installation = await self.get_installation(repo, path)
+        if "members" not in installation.permissions:
+            raise HostRefused(f"the app's installation {installation.id} lacks the permission to read members")
+        async with self._renewing_members[installation.id]:
+            token = self._members_tokens.get(installation.id)
+            if token is None or self._is_ending(token):
+                token = await self._request_token(repo, installation, {"permissions": {"members": "read"}})
+                self._members_tokens[installation.id] = token
+            return token.token
+
+    def forget_members_token(self, repo: Repo) -> None:
+        """After a 401."""
+        installation = self._installations.get(repo)
+        if installation is not None:
+            self._members_tokens.pop(installation.id, None)
+
+    def _is_ending(self, token: wire.InstallationToken) -> bool:
+        return self._clock.now() >= http.to_instant(token.expires_at) - RENEW_BEFORE_MS
 
     def forget(self, repo: Repo) -> None:
         """After a 401 or a refusal: a new installation of the app has another id."""
@@ -169,6 +195,11 @@ class Installations:
             self._installations.pop(repo, None)  # its permissions may have changed since the last token
         installation = await self.get_installation(repo, path)
         body = {"repositories": [repo.name], "permissions": select_requestable_permissions(installation.permissions)}
+        return await self._request_token(repo, installation, body)
+
+    async def _request_token(
+        self, repo: Repo, installation: wire.Installation, body: Mapping[str, Any]
+    ) -> wire.InstallationToken:
         reply = await self._app.send("POST", f"/app/installations/{installation.id}/access_tokens", body, urgent=True)
         if reply.status in REFUSED_STATUSES:
             self.forget(repo)
@@ -220,6 +251,21 @@ class Authentication(ForgeHost):
             installations.forget(repo)
 
         return self._clients[installation].for_repository(repo, path, build_headers, on_unauthorized)
+
+    async def _members_client_for(self, repo: Repo) -> http.ForgeClient:
+        """For the teams of the owner of a repository."""
+        client, path, repo = await self._client_for(repo), self._api_path(repo), self.canonical_repo(repo)
+        installations = self._installations
+        if installations is None:
+            return client.without_repository()
+
+        async def build_headers() -> Mapping[str, str]:
+            return _build_headers(await installations.get_members_token(repo, path))
+
+        def on_unauthorized() -> None:
+            installations.forget_members_token(repo)
+
+        return client.for_repository(repo, path, build_headers, on_unauthorized).without_repository()
 
     async def has_repository(self, repo: Repo) -> bool:
         try:

@@ -8,7 +8,7 @@ explain it, it does not show whether a code owner or an approval of the last pus
 
 import asyncio
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -19,14 +19,17 @@ from mergeyard.adapters.forges.github.auth import Authentication
 from mergeyard.adapters.forges.github.checks import Checks
 from mergeyard.adapters.forges.github.rules import PER_PAGE, BranchRules, RequiredReviewer
 from mergeyard.adapters.forges.host import User, build_requirement
-from mergeyard.adapters.forges.http import ForgeClient
+from mergeyard.adapters.forges.http import ForgeClient, ForgeConfig, quote_segment
 from mergeyard.domain import ids
+from mergeyard.domain.ids import Repo
 from mergeyard.domain.pull_requests import Requirement
 from mergeyard.domain.states import Reason
+from mergeyard.domain.timestamps import HOUR, Instant, later
+from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import HostError, HostRefused, HostUnavailable
 
 APPROVED, CHANGES_REQUESTED, REVIEW_REQUIRED = "APPROVED", "CHANGES_REQUESTED", "REVIEW_REQUIRED"
-TEAM_FIELDS = "... on Team { combinedSlug databaseId }"
+TEAM_FIELDS = "... on Team { combinedSlug }"
 REVIEWS_QUERY = f"""
 query ($owner: String!, $name: String!, $number: Int!, $head: GitObjectID!, $branch: String!) {{
   repository(owner: $owner, name: $name) {{
@@ -99,6 +102,8 @@ OPTIONAL_FIELDS = frozenset({"reviewRequests"})
 blocks the pull request could be missed. An error without a path can concern each of them."""
 REFUSED_MESSAGE = "Resource not accessible by"
 MAX_CONVERSATION_PAGES = 10
+MAX_TEAM_PAGES = 30
+"""Of 100 teams each."""
 MAX_LISTED_FILES = 3000
 """GitHub lists no more files of a pull request."""
 ACTIVITIES_PER_PAGE = 30
@@ -111,6 +116,12 @@ MAX_COMPARISONS = 100_000
 READ_TEAMS = "Members: Read-only (of the organization)"
 READ_REVIEWS = "Pull requests: Read-only"
 READ_CLASSIC_RULES = "Administration: Read-only to the app, or the role Admin to the account of the token"
+
+
+class Team(Struct, frozen=True):
+    name: str
+    """Such as `@acme/db`; empty if it is not known."""
+    members: frozenset[str]
 
 
 class ReviewFacts(Struct, frozen=True, kw_only=True):
@@ -127,8 +138,8 @@ class ReviewFacts(Struct, frozen=True, kw_only=True):
     """Who pushed the head; None: unknown."""
     files: tuple[str, ...] | None = None
     """None: more than GitHub lists."""
-    team_members: Mapping[int, frozenset[str]] = {}
-    """By the id of a team; without those that our account cannot read."""
+    teams: Mapping[int, Team] = {}
+    """By id; without those that our account cannot read."""
 
     def list_with_state(self, state: str) -> list[wire.Review]:
         """Reviews of deleted accounts do not count."""
@@ -194,17 +205,13 @@ def _name_rejections(other: wire.OtherPullRequest) -> list[str]:
 def _judge_required_reviewer(
     required: RequiredReviewer, facts: ReviewFacts, approvals: list[wire.Review]
 ) -> Requirement:
-    team = required.reviewer.id
-    if team not in facts.team_members:
+    team = facts.teams.get(required.reviewer.id)
+    if team is None:
         return build_requirement(Reason.HOST_RULE_UNREADABLE, [READ_TEAMS], given=None)
-    members = facts.team_members[team]
-    of_team = [review for review in approvals if review.author is not None and review.author.login in members]
-    reviewers = (request.requested_reviewer for request in facts.requests)
-    names = [each.combined_slug for each in reviewers if each is not None and each.database_id == team]
-    name = f"@{names[0]}" if names and names[0] else f"the team with the id {team}"
+    of_team = [review for review in approvals if review.author is not None and review.author.login in team.members]
     return build_requirement(
         Reason.WAITING_FOR_REVIEW,
-        [name],
+        [team.name or f"the team with the id {required.reviewer.id}"],
         needed=required.minimum_approvals,
         given=min(len(of_team), required.minimum_approvals),
         given_by=[each.author_name for each in of_team],
@@ -267,6 +274,11 @@ QUERY_ERRORS: dict[str, type[HostError]] = {"FORBIDDEN": HostRefused, "INSUFFICI
 class Requirements(Authentication, Checks):
     _can_read_teams = True
 
+    def __init__(self, config: ForgeConfig, clock: Clock) -> None:
+        super().__init__(config, clock)
+        self._slugs: dict[str, tuple[Instant, Mapping[int, str]]] = {}
+        """Of teams, by the name of their organization and their ids; with the time when the entry expires."""
+
     async def _read_requirements(
         self, client: ForgeClient, payload: wire.PullRequestPayload
     ) -> tuple[Requirement, ...]:
@@ -317,11 +329,7 @@ class Requirements(Authentication, Checks):
                 requests=tuple(request for request in requests.nodes if request is not None),
                 pusher=await self._read_pusher(client, payload) if needs_pusher else None,
                 files=await self._read_files(client, payload) if teams else None,
-                team_members={
-                    team: members
-                    for team in teams
-                    if (members := await _read_members(client, payload, team)) is not None
-                },
+                teams=await self._read_teams(client.repo, payload, teams) if client.repo else {},
             ),
         )
         return [self._require_permission(READ_TEAMS) if each.given is None else each for each in judged]
@@ -443,6 +451,41 @@ class Requirements(Authentication, Checks):
                 return activity.actor.login
         return None
 
+    async def _read_teams(
+        self, repo: Repo, payload: wire.PullRequestPayload, wanted: Collection[int]
+    ) -> dict[int, Team]:
+        """Without those that our account is not allowed to read, which is not the same as a team without members."""
+        owner = payload.base.repo.owner if payload.base.repo else wire.Owner()
+        found = dict[int, Team]()
+        if not wanted:
+            return found
+        try:
+            client = await self._members_client_for(repo)
+            slugs = await self._list_slugs(client, owner.login, wanted)
+            for team in wanted:
+                slug = slugs.get(team)
+                path = f"/organizations/{owner.id}/team/{team}"  # not documented for members, so only without a slug
+                if slug is not None:
+                    path = f"/orgs/{quote_segment(owner.login)}/teams/{quote_segment(slug)}"
+                members = await _read_members(client, f"{path}/members")
+                if members is None:
+                    self._slugs.pop(owner.login, None)  # the team can have another name by now
+                else:
+                    found[team] = Team(f"@{owner.login}/{slug}" if slug else "", members)
+        except HostRefused:
+            return found
+        return found
+
+    async def _list_slugs(self, client: ForgeClient, owner: str, wanted: Collection[int]) -> Mapping[int, str]:
+        """The names of all teams in addresses of the API, kept for an hour: a rule names its teams by their ids."""
+        expires_at, slugs = self._slugs.get(owner, (Instant(0), dict[int, str]()))
+        if self._clock.now() >= expires_at or not slugs.keys() >= set(wanted):
+            path = f"/orgs/{quote_segment(owner)}/teams"
+            teams = await client.get_all(path, list[wire.Team], PER_PAGE, MAX_TEAM_PAGES, missing=HIDDEN_STATUSES)
+            slugs = {team.id: team.slug for team in teams}
+            self._slugs[owner] = later(self._clock.now(), HOUR), slugs
+        return slugs
+
     async def _read_files(self, client: ForgeClient, payload: wire.PullRequestPayload) -> tuple[str, ...] | None:
         listed = await rules.read_list(client, f"/pulls/{payload.number}/files", list[wire.ChangedFile])
         names = (name for file in listed for name in (file.filename, file.previous_filename) if name)
@@ -454,10 +497,8 @@ def _classify_errors(errors: Iterable[wire.QueryError]) -> type[HostError]:
     return next((kind for name, kind in QUERY_ERRORS.items() if name in types), HostUnavailable)
 
 
-async def _read_members(client: ForgeClient, payload: wire.PullRequestPayload, team: int) -> frozenset[str] | None:
-    """None when our account is not allowed to read the team, which is not the same as a team without members."""
-    organization = payload.base.repo.owner.id if payload.base.repo else 0
-    path = f"/organizations/{organization}/team/{team}/members"
-    listed = client.without_repository().iterate_pages(path, list[User], PER_PAGE, missing=HIDDEN_STATUSES)
+async def _read_members(client: ForgeClient, path: str) -> frozenset[str] | None:
+    """None when our account is not allowed to read the team, or there is none at this path."""
+    listed = client.iterate_pages(path, list[User], PER_PAGE, missing=HIDDEN_STATUSES)
     pages = [page async for page in listed]
     return frozenset(member.login for page in pages for member in page) if pages else None

@@ -10,6 +10,7 @@ from mergeyard.adapters.forges.host import User
 
 class Owner(Struct, frozen=True):
     id: int = 0
+    login: str = ""
 
 
 class RepositoryName(Struct, frozen=True):
@@ -290,7 +291,11 @@ class Reviews(Struct, frozen=True):
 class Reviewer(Struct, frozen=True, rename="camel"):
     login: str = ""
     combined_slug: str = ""
-    database_id: int | None = None
+
+
+class Team(Struct, frozen=True):
+    id: int
+    slug: str
 
 
 class ReviewRequest(Struct, frozen=True, rename="camel"):
