@@ -61,12 +61,15 @@ async def test_the_tested_commit_lands_and_the_pull_request_is_shown_as_merged(
     async with scenario_by_head(config) as scenario:
         scenario.open(1, 2)
         await scenario.submit(1, 2)
-        tested = scenario.run_of(1, 2).tip
+        tested, head = scenario.run_of(1, 2).tip, scenario.forge.head(2)
         await scenario.passes(1, 2)
         assert scenario.origin.tip("main") == tested == scenario.origin.tip("feature2")
         assert scenario.origin.tip("feature1") == scenario.origin.log("main", "%P")[-1]
         assert [await scenario.state(number) for number in (1, 2)] == ["merged: merged_by_queue"] * 2
         assert all(scenario.forge.is_merged(number) for number in (1, 2))
+        await scenario.advance_time(MINUTE)
+        bodies = [comment.text for comment in scenario.forge.comments(2)]
+        assert any(f"Commit: {tested}" in body and f"The reviewed head was {head}" in body for body in bodies)
         audit = await scenario.service.merge_auditor.audit_on_request(scenario.queue_actor.key, 20)
         assert (audit.mismatches, {landing.form.value for landing in audit.landings}) == ((), {"tested_commit"})
 

@@ -139,16 +139,22 @@ def render_comment(
 
 def _describe_merge(submission: Submission) -> list[str]:
     """Which commit merged, and whether the queue decided to push it to the author's branch. What the Git host did with
-    that push is not part of the submission."""
+    that push is not part of the submission. Git hosts turn a full SHA into a link, also if no branch contains it."""
     commit, moved = submission.merged_sha, submission.moved_head
     if commit is None:
         return []
     lines = [f"- Commit: {commit}"]
-    if moved is not None and moved.commit == commit:
-        branch = render_code(submission.pull_request.head_branch)
+    if moved is None or moved.commit != commit:
+        return lines
+    branch = render_code(submission.pull_request.head_branch)
+    lines.append(
+        f"- Unless the Git host refused, the queue force-pushed this commit to {branch}. "
+        "Fetch the branch before you continue there."
+    )
+    head = submission.pull_request.head
+    if head != commit:
         lines.append(
-            f"- Unless the Git host refused, the queue force-pushed this commit to {branch}. "
-            "Fetch the branch before you continue there."
+            f"- The reviewed head was {head}. After the force-push, the pull request no longer lists its commits."
         )
     return lines
 

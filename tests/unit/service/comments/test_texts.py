@@ -131,6 +131,12 @@ def test_a_comment_says_that_the_queue_pushed_the_merged_commit_to_the_head_bran
     assert "the queue force-pushed this commit to `" in comment_on_merged(MovedHead(MERGED_COMMIT, Instant(0)))
 
 
+def test_a_comment_names_the_reviewed_head_after_the_head_branch_moved():
+    head = a_world(prs=1).submission(1).pull_request.head
+    assert f"- The reviewed head was {head}. " in comment_on_merged(MovedHead(MERGED_COMMIT, Instant(0)))
+    assert head not in comment_on_merged()
+
+
 def test_a_queue_without_commands_names_none():
     assert "/merge" not in comment_in(PullRequestState.TESTING, Reason.WAITING_FOR_CHECKS, prefix="")
 
