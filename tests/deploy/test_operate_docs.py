@@ -6,7 +6,7 @@ from mergeyard.adapters.store_postgres.connection import POOL_SIZE
 from mergeyard.api.middleware import MAX_REQUESTS
 from mergeyard.api.pages import MAX_WEBHOOK_BODIES, WEBHOOK_BODY_TIMEOUT_S
 from mergeyard.api.queues import MAX_LONG_POLLS_PER_TOKEN
-from mergeyard.api.request_body import MAX_BODY_BYTES
+from mergeyard.api.request_body import MAX_BODY_BYTES, MAX_WEBHOOK_BODY_BYTES
 from mergeyard.cli.server import KEEP_ALIVE_S, SHUTDOWN_TIMEOUT_S
 from mergeyard.domain.events import MismatchKind
 from mergeyard.service.leases import HEARTBEAT_INTERVAL_MS, LEASE_TTL_MS, MIRROR_HEAD_START_MS
@@ -36,6 +36,7 @@ def test_page_has_the_limits_of_the_server():
     assert row("requests in progress")[0] == f"{MAX_REQUESTS:,}"
     webhooks = f"{MAX_WEBHOOK_BODIES}, each within {WEBHOOK_BODY_TIMEOUT_S:g} s"
     assert row("bodies of webhooks that arrive at the same time")[0] == webhooks
+    assert row("a body of a webhook")[0] == f"{MAX_WEBHOOK_BODY_BYTES // 1024**2} MiB"
     forms = f"{MAX_SIGN_IN_FORMS}, each within {BODY_TIMEOUT_S:g} s"
     assert row("sign-in forms that arrive at the same time")[0] == forms
     assert row("a body of the API")[0] == f"{MAX_BODY_BYTES // 1024**2} MiB, within 60 s"

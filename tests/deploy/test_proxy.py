@@ -13,7 +13,7 @@ import pytest
 from msgspec import Struct, json
 
 from mergeyard.api.middleware import MAX_REQUESTS
-from mergeyard.api.request_body import MAX_BODY_BYTES, BodyReader
+from mergeyard.api.request_body import MAX_BODY_BYTES, MAX_WEBHOOK_BODY_BYTES, BodyReader
 from mergeyard.cli.server import KEEP_ALIVE_S
 from mergeyard.web.sign_in import MAX_SIGN_IN_FORMS
 from tests.deploy.files import CADDYFILE, COMPOSE, DEPLOY
@@ -37,7 +37,7 @@ def setting(name: str) -> str:
 
 
 def test_limits_of_the_proxy_fit_those_of_the_server():
-    assert setting("max_size") == f"{MAX_BODY_BYTES // 1024**2}MiB"
+    assert setting("max_size") == f"{MAX_WEBHOOK_BODY_BYTES // 1024**2}MiB"
     assert int(setting("max_conns_per_host")) > MAX_REQUESTS
     assert int(setting("keepalive").removesuffix("s")) < KEEP_ALIVE_S
     assert setting("read_body") == "60s"

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from mergeyard.api.auth import TOKEN_HEADER, Authenticator, record_refusal, require_scope
-from mergeyard.api.request_body import BodyReader
+from mergeyard.api.request_body import MAX_WEBHOOK_BODY_BYTES, BodyReader
 from mergeyard.api.responses import JSON, METRICS_MEDIA_TYPE
 from mergeyard.domain.access import Scope, Token
 from mergeyard.domain.ids import RunId
@@ -155,7 +155,9 @@ class ForgeWebhooks:
     ) -> None:
         self._dispatcher = dispatcher
         self._refusals = refusals
-        self._body_reader = body_reader or BodyReader(timeout_s=WEBHOOK_BODY_TIMEOUT_S, max_bodies=MAX_WEBHOOK_BODIES)
+        self._body_reader = body_reader or BodyReader(
+            timeout_s=WEBHOOK_BODY_TIMEOUT_S, max_bodies=MAX_WEBHOOK_BODIES, max_bytes=MAX_WEBHOOK_BODY_BYTES
+        )
 
     def routes(self) -> Sequence[Route]:
         return (Route("/hooks/{provider}/{host}", self.receive, methods=["POST"]),)

@@ -14,6 +14,8 @@ from mergeyard.service.errors import Code
 T = TypeVar("T")
 
 MAX_BODY_BYTES = 20 * 1024 * 1024
+MAX_WEBHOOK_BODY_BYTES = 26 * 1024 * 1024
+"""GitHub sends up to 25 MB."""
 """A webhook of GitHub can have 25 MB. A larger one than this is refused, and polling finds the change."""
 LARGE_BODY_BYTES = 1024 * 1024
 """A thread decodes a larger body: on the event loop it would delay other requests."""
@@ -21,10 +23,18 @@ IDEMPOTENCY_KEY_PATTERN = re.compile(r"[\x20-\x7e]{1,255}")
 
 
 class BodyReader:
-    def __init__(self, *, timeout_s: float = 60.0, max_large_bodies: int = 8, max_bodies: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        timeout_s: float = 60.0,
+        max_large_bodies: int = 8,
+        max_bodies: int | None = None,
+        max_bytes: int = MAX_BODY_BYTES,
+    ) -> None:
         """`max_bodies` limits how many bodies arrive at the same time: for requests that are not authenticated, which
         any number of clients can send."""
         self._timeout_s = timeout_s
+        self._max_bytes = max_bytes
         self._large_slots = asyncio.Semaphore(max_large_bodies)
         self._slots = None if max_bodies is None else asyncio.Semaphore(max_bodies)
         self._decoder_lock = asyncio.Lock()
@@ -33,8 +43,8 @@ class BodyReader:
         """Reads the complete body and returns what `decode` makes of it. A body over 1 MiB waits for a free slot before
         it takes up more memory, and is decoded in a thread, one at a time."""
         declared = request.headers.get("content-length", "")
-        if declared.isdigit() and (len(declared) > 18 or int(declared) > MAX_BODY_BYTES):
-            raise body_too_large()
+        if declared.isdigit() and (len(declared) > 18 or int(declared) > self._max_bytes):
+            raise body_too_large(self._max_bytes)
         if self._slots is not None and self._slots.locked():
             raise ApiError(Code.RATE_LIMITED, "Too many requests are being received at once: retry shortly.")
         try:
@@ -58,18 +68,16 @@ class BodyReader:
             async for chunk in stream:
                 chunks.append(chunk)
                 size += len(chunk)
-                if size > MAX_BODY_BYTES:
-                    raise body_too_large()
+                if size > self._max_bytes:
+                    raise body_too_large(self._max_bytes)
             deadline.reschedule(None)
             async with self._decoder_lock:
                 return await asyncio.to_thread(lambda: decode(b"".join(chunks)))
 
 
-def body_too_large() -> ApiError:
-    return ApiError(
-        Code.BODY_TOO_LARGE,
-        'The body is larger than 20 MiB: send a smaller one. Send a list of targets that long as "ALL".',
-    )
+def body_too_large(max_bytes: int) -> ApiError:
+    limit = f"The body is larger than {max_bytes // 1024**2} MiB: send a smaller one."
+    return ApiError(Code.BODY_TOO_LARGE, f'{limit} Send a list of targets that long as "ALL".')
 
 
 def require_json(request: Request) -> None:
