@@ -31,6 +31,7 @@ from tests.support.asynchronous import asynchronous
 from tests.support.clock import ManualClock
 from tests.support.forges.faults import ALWAYS, AddsHeaders
 from tests.support.forges.github.limits import VersionEnd
+from tests.support.forges.github.world import BranchProtection
 
 # Renamed repositories
 
@@ -50,6 +51,16 @@ async def test_the_new_name_of_a_repository_on_github_is_reported(github: Github
                 await call
             assert not isinstance(raised.value, HostRefused)
         assert await host.read_pull_request(replace(github.repo, name="new"), ONE)
+
+
+@asynchronous
+async def test_the_new_name_of_a_branch_on_github_is_reported(github: GithubEnvironment):
+    """Source: the API description, "Get a branch", status 301."""
+    github.acme.protections["main"] = BranchProtection(contexts=["unit"])
+    github.acme.rename_branch("main", "release/1")
+    async with github.host() as host:
+        with pytest.raises(HostUnavailable, match="the branch main was renamed to release/1: create a queue for"):
+            await host.required_statuses(github.repo, "main")
 
 
 @asynchronous

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, Unpack
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import httpx2
 import msgspec
@@ -103,6 +103,7 @@ REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 """Never followed: our credentials are sent only to the configured address."""
 MOVED_MESSAGE = b"moved projects"
 """Part of GitLab's message when it answers 405 to a write below the former name of a project."""
+BRANCHES_PATH = "/branches/"
 PAGE_HEADERS = ("link", "x-next-page")
 END_HEADERS = ("deprecation", "sunset")
 VARIABLE_SEGMENT = re.compile(r"/[^/]*[0-9%][^/]*")
@@ -338,6 +339,8 @@ class ForgeClient:
                 return HostAccessLost(
                     f"{self.repo} is now {self.repo.host}/{name}: create the queue for the new name, or rename it back"
                 )
+        if BRANCHES_PATH in path:
+            return HostUnavailable(_describe_renamed_branch(path, location))
         return HostUnavailable(
             f"{reply.url} answered {reply.status}: it redirects to {location[:MAX_DETAIL_CHARS] or 'no valid URL'}, "
             "which we do not follow. If the repository was renamed, create the queue for the new name; otherwise "
@@ -381,6 +384,15 @@ def _decode_unless_missing(reply: Reply, kind: type[T], options: ReadOptions) ->
             f"{reply.to_error()}. The Git host no longer offers this call, or this version of its API: update Mergeyard"
         )
     return reply.raise_for_status().decode(kind)
+
+
+def _describe_renamed_branch(path: str, location: str) -> str:
+    """GitHub redirects from the former name of a branch. The new name is in the address, if that is still one of a
+    branch."""
+    old = unquote(path.partition(BRANCHES_PATH)[2].partition("/")[0])
+    new = unquote(location.partition(BRANCHES_PATH)[2].partition("/")[0])[:MAX_DETAIL_CHARS]
+    renamed = f"the branch {old} was renamed to {new}" if new else f"the branch {old} was renamed"
+    return f"{renamed}: create a queue for the new name, or rename the branch back"
 
 
 def _resolve_location(reply: Reply) -> str:

@@ -75,6 +75,8 @@ class FakeRepository:
         self.update_rulesets: dict[str, BranchProtection] = {}
         """Short forms of rulesets that only restrict updates, by branch; only their bypass list is used."""
         self.own_rulesets: list[Ruleset] = []
+        self.renamed_branches: dict[str, str] = {}
+        """By former name, until a branch has it again."""
         self.always_looks_clean = True
         """Whether `mergeable_state` hides violations from a viewer with the bypass mode `always`."""
         self.decision_counts_required_reviewers = False
@@ -378,6 +380,11 @@ class FakeRepository:
     def send_pull_request_event(self, change: PullRequest, action: str) -> None:
         self.touch(change)
         self.webhooks.send_pull_request(change, action)
+
+    def rename_branch(self, old: str, new: str) -> None:
+        self.origin.set_ref(new, self.origin.tip(old))
+        self.origin.delete_ref(f"{BRANCH_PREFIX}{old}")
+        self.renamed_branches[old] = new
 
     def on_push(self, updates: RefUpdates, by: str = "ada") -> None:
         """Moves the heads of pull requests, and marks those as merged whose head the base branch now contains. No

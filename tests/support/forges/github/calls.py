@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -235,4 +236,9 @@ def list_reviews(call: Call) -> Page:
 
 
 def get_branch(call: Call) -> Any:
+    """A former name is redirected, as the API description has it."""
+    present = call.repository.renamed_branches.get(call.path_params["branch"])
+    if present is not None:
+        location = f"/api/v3/repositories/{call.repository.id}/branches/{quote(present, safe='')}"
+        raise ApiError(301, "Moved Permanently", headers={"location": location})
     return payloads.branch(call.repository, call.path_params["branch"], call.tip)
