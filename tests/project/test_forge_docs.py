@@ -106,6 +106,7 @@ def test_webhook_address_of_the_page_is_served(forge: str):
 
 
 def test_github_link_requests_exactly_the_permissions_and_events_of_the_app():
+    """And the permission for teams, which the owner of an installation would have to accept later."""
     link, *others = re.findall(r"^https://github\.com/\S+$", page("github"), re.MULTILINE)
     assert others == []
     parts = urlsplit(str(link))
@@ -115,6 +116,7 @@ def test_github_link_requests_exactly_the_permissions_and_events_of_the_app():
     assert {name: value for name, value in query if name != "events[]"} == {
         need.permission: need.level for need in REQUIRED_PERMISSIONS
     } | {
+        "members": "read",
         "name": "acme-mergeyard",
         "url": "https://queue.example.com",
         "public": "false",

@@ -399,7 +399,8 @@ async def test_commits_that_github_rebases_are_not_signed(token: GithubEnvironme
 async def test_that_unsigned_commits_can_block_a_squash_is_advice(token: GithubEnvironment):
     advice = (
         'The ruleset "signed" can refuse the queue\'s merges by squash into main (*Require signed commits*): GitHub '
-        "documents that unsigned commits of a pull request can block it. If GitHub refuses, "
+        "documents that only the author of a pull request can squash it there. Users report that apps can, and that "
+        "unsigned commits block it. If GitHub refuses, "
         "put a team that contains only the account ada on its bypass list with *Always allow* or *Exempt*, or set "
         "`landing` to `tested_commit`."
     )
@@ -594,7 +595,9 @@ async def test_rules_that_the_queue_cannot_check_are_reported(app: GithubEnviron
     ruleset.bypass = [us()]
     (message,) = await problems(app, PUSHES)
     assert message.startswith('The queue cannot check rules of the ruleset "scan" (workflows): move them')
-    assert message.endswith("Until then, pull requests wait.")
+    assert message.endswith(
+        "or remove them, or set `unreadable_rules` of the Git host to `unknown`. Until then, pull requests wait."
+    )
     assert await warnings(app) == [message]
     (message,) = await problems(app, PUSHES, unreadable_rules_block=False)
     assert message.endswith("Until then, the queue merges without them.")
@@ -738,6 +741,14 @@ def test_a_queue_is_mandatory_if_only_its_app_can_bypass_restricted_updates(
 
 
 # Several queues, and none
+
+
+@asynchronous
+async def test_the_account_of_a_token_can_be_on_the_list_itself(token: GithubEnvironment):
+    ruleset = token.acme.add_ruleset("main rules", [rule("update")])
+    for login, is_only in (("grace", False), ("ada", True)):
+        ruleset.bypass = [BypassActor("User", to_account_id(login))]
+        assert ("No account but the queue's can merge into main." in await notes(token, PUSHES)) is is_only
 
 
 @asynchronous

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.domain.ids import Sha
@@ -567,6 +568,19 @@ async def test_an_exceeded_limit_of_queries_stops_queries_for_a_while(github: Gi
 
 
 # Rules that the queue cannot judge
+
+
+@asynchronous
+async def test_a_rule_that_this_version_does_not_know_is_logged_once(as_app: GithubEnvironment):
+    as_app.acme.add_ruleset("new", [rule("a_rule_of_tomorrow")], bypass=[APP_BYPASS])
+    as_app.github.future_words.add("a_rule_of_tomorrow")
+    as_app.open(1)
+    async with as_app.host() as host:
+        with capture_logs() as lines:
+            await read(host, as_app)
+            (found,) = (await read(host, as_app)).unmet_requirements
+    logged = [line for line in lines if line["event"] == "host_rule_not_known"]
+    assert [(line["repo"], line["rule"]) for line in logged] == [(str(as_app.repo), found.names[0])]
 
 
 @asynchronous

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mergeyard.adapters.forges import http
 from mergeyard.adapters.forges.github import wire
-from mergeyard.adapters.forges.host import ForgeHost, User
+from mergeyard.adapters.forges.host import ForgeHost
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, Instant
 from mergeyard.ports.external import Clock
@@ -223,6 +223,8 @@ class Identity(Struct, frozen=True):
     login: str
     app_id: int | None = None
     """None for the account of a token."""
+    user_id: int | None = None
+    """None for an app."""
 
 
 class Authentication(ForgeHost):
@@ -281,8 +283,8 @@ class Authentication(ForgeHost):
             app = await self._client.get("/app", wire.AppDetails, urgent=True)
             self._identity = app and Identity(f"{app.slug}[bot]", app.id)
         elif self._identity is None:
-            user = await self._client.get("/user", User, urgent=True)
-            self._identity = user and Identity(user.login)
+            user = await self._client.get("/user", wire.UserDetails, urgent=True)
+            self._identity = user and Identity(user.login, user_id=user.id)
         if self._identity is None:
             raise HostUnavailable(f"{self.name} does not report the account of our credentials")
         return self._identity

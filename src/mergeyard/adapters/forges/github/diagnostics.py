@@ -29,6 +29,7 @@ ON_APP_PAGE = "on the app's page under Permissions & events"
 ON_APP_PAGE_AND_ACCEPT = "on the app's page, and have the owner of the installation accept the change"
 IN_SETTINGS = "under Settings, Webhooks"
 TEST_BRANCH = f"{ids.TEST_BRANCH_PREFIX}pr-1/a0b1c2d3-0000-4000-8000-000000000000"
+IGNORE_RULES = "set `unreadable_rules` of the Git host to `unknown`"
 MAX_LISTED = 10
 MAX_READ_COMMITS = 5
 """Of the target branch. CI does not run every check for every push, such as with filters for paths."""
@@ -262,7 +263,8 @@ class Diagnostics(auth.Authentication, Checks):
         if identity.app_id is not None:
             return Account(f"the app {identity.login.removesuffix('[bot]')}", identity.login, identity.app_id)
         is_admin = bool((await client.read_repository(wire.Repository, urgent=True)).permissions.get("admin"))
-        return Account(f"the account {identity.login}", identity.login, is_admin=is_admin)
+        name = f"the account {identity.login}"
+        return Account(name, identity.login, is_admin=is_admin, user_id=identity.user_id)
 
     async def _read_target(self, client: ForgeClient, branch: str, account: Account) -> Target:
         classic = await rules.read_classic_protection(client, branch, rules.ClassicRule)
@@ -373,7 +375,10 @@ def judge_landing(
             sign = f"{key.describe_remedy(ruleset, account)}, or set `landing` to `provider_merge`"
             yield _describe_refusal(ruleset, f"{action} ({TITLES[SIGNATURES_TYPE]})", sign, account)
         if not pushes and queue.merge_method is MergeMethod.SQUASH and SIGNATURES_TYPE in ruleset.types:
-            limit = "GitHub documents that unsigned commits of a pull request can block it"
+            limit = (
+                "GitHub documents that only the author of a pull request can squash it there. Users report that apps "
+                "can, and that unsigned commits block it"
+            )
             way = f"If GitHub refuses, {remedy}, or set {otherwise}"
             yield advise(f"{name} can refuse {action} ({TITLES[SIGNATURES_TYPE]}): {limit}. {way}.")
         if types := ruleset.types & refusing:
@@ -414,6 +419,7 @@ def judge_unreadable(target: Target, account: Account, *, blocks: bool) -> Itera
         unjudged = {name for rule in ruleset.rules for name in rule.unjudged}
         if unjudged and ruleset.bypass != "never":
             remedy = f"move them to a ruleset that {account.name} cannot bypass, or remove them"
+            remedy += f", or {IGNORE_RULES}" if blocks else ""
             yield problem(f"The queue cannot check rules of {ruleset.name} ({_list(unjudged)}): {remedy}. {follows}.")
 
 

@@ -11,6 +11,7 @@ import fnmatch
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -27,6 +28,8 @@ from mergeyard.domain.states import Reason
 from mergeyard.domain.timestamps import HOUR, Instant, later
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import HostError, HostRefused, HostUnavailable
+
+log = structlog.get_logger()
 
 APPROVED, CHANGES_REQUESTED, REVIEW_REQUIRED = "APPROVED", "CHANGES_REQUESTED", "REVIEW_REQUIRED"
 TEAM_FIELDS = "... on Team { combinedSlug }"
@@ -278,6 +281,7 @@ class Requirements(Authentication, Checks):
         super().__init__(config, clock)
         self._slugs: dict[str, tuple[Instant, Mapping[int, str]]] = {}
         """Of teams, by the name of their organization and their ids; with the time when the entry expires."""
+        self._logged_rules = set[tuple[Repo | None, str]]()
 
     async def _read_requirements(
         self, client: ForgeClient, payload: wire.PullRequestPayload
@@ -403,9 +407,17 @@ class Requirements(Authentication, Checks):
             if ruleset is None or ruleset.can_be_bypassed_by((await self._read_identity()).app_id) is not False:
                 name = f'"{ruleset.name}"' if ruleset else str(rule.ruleset_id)
                 labels = [f"{unjudged} of the ruleset {name}" for unjudged in rule.unjudged]
+                self._log_unjudged(client, labels)
                 unknown = build_requirement(Reason.BLOCKED_BY_HOST_RULE, labels, given=None)
                 found.append(replace(unknown, blocks_if_unknown=self._config.unreadable_rules_block))
         return found
+
+    def _log_unjudged(self, client: ForgeClient, labels: Iterable[str]) -> None:
+        """Once each: GitHub adds rules and parameters without a new version of its API, on for all repositories."""
+        for label in labels:
+            if (client.repo, label) not in self._logged_rules:
+                self._logged_rules.add((client.repo, label))
+                log.warning("host_rule_not_known", repo=str(client.repo), rule=label)
 
     async def _read_review_facts(self, client: ForgeClient, payload: wire.PullRequestPayload) -> wire.RepositoryNode:
         head = {"head": payload.head.sha, "branch": payload.head.ref}

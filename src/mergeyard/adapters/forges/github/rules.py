@@ -250,14 +250,18 @@ class Account(Struct, frozen=True):
     login: str
     app_id: int | None = None
     is_admin: bool = False
+    user_id: int | None = None
 
     @property
     def on_list(self) -> str:
-        """For a bypass list. GitHub's page offers no users there."""
+        """For a bypass list. GitHub's page does not offer single users everywhere."""
         return self.name if self.app_id is not None else f"a team that contains only {self.name}"
 
     def is_actor(self, actor: BypassActor) -> bool:
-        return (actor.actor_type, actor.actor_id) in (("Integration", self.app_id), (self.login, None))
+        """In classic protection the type of an actor is its name."""
+        if actor.actor_id is None:
+            return actor.actor_type == self.login
+        return (actor.actor_type, actor.actor_id) in (("Integration", self.app_id), ("User", self.user_id))
 
 
 class AppliedRuleset(Struct, frozen=True):
