@@ -18,20 +18,22 @@ from typing import Self
 
 from msgspec import Struct
 
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.ids import SHA1, SHA256, SHA_PATTERN, ObjectFormat, Sha
 
 ADA = "Ada <ada@example.org>"
 FIRST_COMMIT_TIME = 1_700_000_000
-SHA = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
+SHA = re.compile(SHA_PATTERN)
 BARE_CONFIG = """\
 [core]
-	repositoryformatversion = 0
+	repositoryformatversion = 1
 	bare = true
 	fsync = none
 [receive]
 	autogc = false
 [merge]
 	directoryRenames = false
+[extensions]
+	objectFormat = {}
 """
 """Faster: a power failure is not tested, and garbage collection after a push is not needed. Merges follow renames of
 files, and not of folders, like those of the queue."""
@@ -63,19 +65,20 @@ Files = Mapping[str, Content]
 
 
 class Origin:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, object_format: ObjectFormat = SHA1) -> None:
         self.path = path
+        self.object_format = object_format
         self._seconds = count(FIRST_COMMIT_TIME)
         self._merged: dict[tuple[str, str], Sha] = {}
 
     @classmethod
-    def create(cls, path: Path) -> Self:
+    def create(cls, path: Path, object_format: ObjectFormat = SHA1) -> Self:
         """Writes what `git init --bare` would: a process takes many times as long."""
         for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
             (path / folder).mkdir(parents=True)
         (path / "HEAD").write_text("ref: refs/heads/main\n")
-        (path / "config").write_text(BARE_CONFIG)
-        return cls(path)
+        (path / "config").write_text(BARE_CONFIG.format(object_format.name))
+        return cls(path, object_format)
 
     @property
     def url(self) -> str:
@@ -133,6 +136,11 @@ class Origin:
         stream += [*(f"{line}\n".encode() for line in parents), *changes]
         self.run("fast-import", "--quiet", "--force", stdin=b"".join(stream))
         return self.tip(place)
+
+    def unknown_sha(self, number: int) -> Sha:
+        """The name of an object that does not exist."""
+        digits = 64 if self.object_format == SHA256 else 40
+        return Sha(f"{number:0{digits}x}")
 
     def ref(self, place: str) -> Sha | None:
         """The commit of a branch or ref, if it exists; a commit is returned as it is."""

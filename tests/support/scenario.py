@@ -23,7 +23,7 @@ from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.runner_local.runner import LocalRunner
 from mergeyard.domain.access import NO_GRANTS, Grants
 from mergeyard.domain.config import Config
-from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, Sha
+from mergeyard.domain.ids import SHA1, ObjectFormat, PullRequestNumber, QueueKey, Repo, Sha
 from mergeyard.domain.pull_requests import ImpactedTargets, Status, StatusState, Submission
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import QueueState, RunStatus
@@ -80,6 +80,7 @@ class ScenarioSetup(Struct, frozen=True):
     forecaster: Forecaster | None = None
     git_limits: Limits | None = None
     """None: a share of this machine."""
+    object_format: ObjectFormat = SHA1
     identity: Identity | None = None
     """The committer of the service, perhaps with a signing key; None: the default one."""
 
@@ -99,7 +100,7 @@ class Scenario:
         self.service = self._new_service()
 
     def _new_origin(self) -> Origin:
-        return Origin.create(self.folder / "repos" / "acme" / "app.git")
+        return Origin.create(self.folder / "repos" / "acme" / "app.git", self.setup.object_format)
 
     def _new_host(self) -> Host:
         return PlainHost(self.host_name, self.folder / "repos", self.setup.checks)

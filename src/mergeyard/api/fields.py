@@ -43,7 +43,7 @@ def parse_time(text: str) -> Instant | None:
 
 MAX_TARGET_BYTES = 1024
 DIGITS_PATTERN = re.compile(r"[0-9]{1,20}")
-SHA_PATTERN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+FULL_SHA = re.compile(ids.SHA_PATTERN)
 ALL_SPELLINGS = {"all", "impacts_all"}
 
 _decode_names = json.Decoder(list[str] | str).decode
@@ -87,7 +87,7 @@ def coerce_priority(value: Any) -> Any:
 def coerce_sha(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    if not SHA_PATTERN.fullmatch(value.lower()):
+    if not FULL_SHA.fullmatch(value.lower()):
         raise InvalidValueError("expected a full commit SHA: 40 or 64 hexadecimal digits")
     return value.lower()
 

@@ -80,7 +80,7 @@ WEB_URL_PATTERN = "^([hH][tT][tT][pP][sS]?://|$)"
 """Pages and clients link to it, so no other scheme is accepted; empty means no link."""
 Sha = Annotated[
     ids.Sha,
-    describe_with_schema("Full SHA of a commit.", {"type": "string", "pattern": "^([0-9a-f]{40}|[0-9a-f]{64})$"}),
+    describe_with_schema("Full SHA of a commit.", {"type": "string", "pattern": f"^({ids.SHA_PATTERN})$"}),
     CoerceWith(fields.coerce_sha),
 ]
 Time = Annotated[

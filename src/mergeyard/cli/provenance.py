@@ -15,6 +15,7 @@ from msgspec import MsgspecError, Struct
 from mergeyard.adapters.signing import COMMIT_DATE
 from mergeyard.cli import output
 from mergeyard.cli.public_keys import PublicKey, decode_base64, read_public_keys
+from mergeyard.domain.ids import object_format_of
 from mergeyard.domain.states import SATISFIED_CHECK_STATES, RunStatus
 from mergeyard.service import provenance
 from mergeyard.service.git_names import branch_ref
@@ -109,7 +110,8 @@ class LocalRepository:
     def read_commit(self, commit: str) -> bytes:
         """git does not compare an object with its name each time it reads it."""
         content = self._git("cat-file", "commit", commit) or b""
-        name = hashlib.sha1(b"commit %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
+        algorithm = object_format_of(commit).name
+        name = hashlib.new(algorithm, b"commit %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
         if name != commit:
             advice = "This clone is damaged. Clone the repository again."
             raise ProvenanceMismatch(f"The contents of commit {commit} do not match its name.", advice)
@@ -249,7 +251,7 @@ def check_commit_signature(
     """The fingerprint of the key that signed the commit. A commit that the Git host made has the signature of the Git
     host, which these keys cannot verify, or none. The queue signs all others when a statement about them can exist: it
     writes statements only with the same key."""
-    unsigned, armor = split_signature(content)
+    unsigned, armor = split_signature(content, object_format_of(statement.predicate.tree).signature_header)
     is_by_host = statement.predicate.landing == LandingForm.PROVIDER_MERGE
     if armor is None:
         if not is_by_host and not expected.allow_missing:
@@ -265,19 +267,16 @@ def check_commit_signature(
     return next(iter(signers), None)
 
 
-SIGNATURE_HEADER = b"gpgsig"
-
-
-def split_signature(content: bytes) -> tuple[bytes, str | None]:
+def split_signature(content: bytes, signature_header: bytes) -> tuple[bytes, str | None]:
     """The commit without its signature, and the signature. The lines of a header after the first begin with a space."""
     head, blank, message = content.partition(b"\n\n")
     kept, signature, in_signature = list[bytes](), list[bytes](), False
     for line in head.split(b"\n"):
-        in_signature = (line.startswith(b" ") and in_signature) or line.startswith(SIGNATURE_HEADER + b" ")
+        in_signature = (line.startswith(b" ") and in_signature) or line.startswith(signature_header + b" ")
         (signature if in_signature else kept).append(line)
     if not signature:
         return content, None
-    lines = (line.removeprefix(SIGNATURE_HEADER).removeprefix(b" ").decode(errors="replace") for line in signature)
+    lines = (line.removeprefix(signature_header).removeprefix(b" ").decode(errors="replace") for line in signature)
     return b"\n".join(kept) + blank + message, "\n".join(lines) + "\n"
 
 

@@ -10,6 +10,9 @@ PullRequestNumber = NewType("PullRequestNumber", int)
 BatchId = NewType("BatchId", int)
 RunId = NewType("RunId", str)
 Sha = NewType("Sha", str)
+SHA_PATTERN = "[0-9a-f]{40}|[0-9a-f]{64}"
+"""The full name of an object of git, by SHA-1 or by SHA-256. In a longer pattern it needs a group of its own."""
+SHA256_DIGITS = 64
 
 SubmissionId = NewType("SubmissionId", int)
 """One submission of a pull request, counted per queue: a smaller id was submitted earlier."""
@@ -29,6 +32,23 @@ def _uuid(name: str) -> str:
     """UUID version 8 (custom), derived from a SHA-256."""
     digest = sha256(name.encode()).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"
+
+
+class ObjectFormat(Struct, frozen=True):
+    """How a repository names its objects."""
+
+    name: str
+    """As git calls it, which is also the name of the hash."""
+    signature_header: bytes
+    """Of a signed commit."""
+
+
+SHA1 = ObjectFormat("sha1", b"gpgsig")
+SHA256 = ObjectFormat("sha256", b"gpgsig-sha256")
+
+
+def object_format_of(sha: str) -> ObjectFormat:
+    return SHA256 if len(sha) == SHA256_DIGITS else SHA1
 
 
 class Repo(Struct, frozen=True):

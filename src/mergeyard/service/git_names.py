@@ -83,7 +83,7 @@ OWN_TRAILER_LINE = re.compile(rf"\s*(?:{RUN_TRAILER}|{PULL_REQUEST_TRAILER}|{HEA
 SYNTHETIC_PARENT_MESSAGE = "Synthetic parent for a merge; never pushed"
 
 _PULL_REQUEST_LINE = re.compile(rf"^{PULL_REQUEST_TRAILER}: ([1-9][0-9]{{0,9}})$", re.MULTILINE)
-_HEAD_LINE = re.compile(rf"^{HEAD_TRAILER}: ([0-9a-f]{{40}})$", re.MULTILINE)
+_HEAD_LINE = re.compile(rf"^{HEAD_TRAILER}: ({ids.SHA_PATTERN})$", re.MULTILINE)
 _RUN_LINE = re.compile(rf"^{RUN_TRAILER}: ([0-9a-f-]{{36}})$", re.MULTILINE)
 
 

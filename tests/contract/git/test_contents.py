@@ -11,7 +11,6 @@ from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Executable, Files, Origin, Submodule, Symlink
 
 HOSTILE = ["with space", "quote'\"", "line\nbreak", "-dash", "ünï", "tab\there", ":(glob)*", "back\\slash", "nul\udcff"]
-SUBMODULE = "2" * 40
 
 
 async def landed(mirror: Mirror, origin: Origin, tree: Sha | Conflict) -> str:
@@ -26,7 +25,7 @@ async def test_changed_paths_are_all_that_differ(mirror: Mirror, origin: Origin)
     origin.rename("main", "b.txt", "z.txt")
     origin.chmod("main", "a.txt")
     origin.delete("main", "lib/c.txt")
-    after = origin.commit("main", {"new": Symlink("a.txt"), "sub": Submodule(SUBMODULE)})
+    after = origin.commit("main", {"new": Symlink("a.txt"), "sub": Submodule(origin.unknown_sha(2))})
     await mirror.fetch(["refs/heads/main"])
     paths = {b"b.txt", b"z.txt", b"a.txt", b"lib/c.txt", b"new", b"sub"}
     assert await mirror.changed_paths(before, after) == await mirror.changed_paths(after, before) == paths
@@ -98,7 +97,7 @@ async def test_a_file_that_becomes_a_directory_is_both_its_paths(mirror: Mirror,
     [
         {"a.txt": "2\n"},
         {"a.txt": None},
-        {"run": Executable("exit 0"), "link": Symlink("a.txt"), "sub": Submodule(SUBMODULE), "image": b"\0\xff"},
+        {"run": Executable("exit 0"), "link": Symlink("a.txt"), "sub": Submodule("2"), "image": b"\0\xff"},
         {"a.txt": None, "a.txt/inside": "1"},
         {"lib/c.txt": None, "lib": "now a file"},
         dict.fromkeys(HOSTILE, "1"),
@@ -108,6 +107,8 @@ async def test_a_file_that_becomes_a_directory_is_both_its_paths(mirror: Mirror,
 @asynchronous
 async def test_a_transplant_carries_a_change_to_another_tip(mirror: Mirror, origin: Origin, change: Files):
     before = origin.tip("main")
+    if "sub" in change:
+        change = {**change, "sub": Submodule(origin.unknown_sha(2))}
     source = origin.branch("feature", base="main", files=change)
     origin.commit("main", {"b.txt": "later\n", "other": "1"})
     await mirror.fetch(["refs/heads/*"])
@@ -163,7 +164,13 @@ async def test_a_transplant_onto_a_name_that_git_puts_into_no_index_is_a_conflic
 @asynchronous
 async def test_a_file_is_read_and_anything_else_is_none(mirror: Mirror, origin: Origin):
     tip = origin.commit(
-        "main", {"lib/x": b"\0\xff", "link": Symlink("a.txt"), "sub": Submodule(SUBMODULE), "run": Executable("go")}
+        "main",
+        {
+            "lib/x": b"\0\xff",
+            "link": Symlink("a.txt"),
+            "sub": Submodule(origin.unknown_sha(2)),
+            "run": Executable("go"),
+        },
     )
     await mirror.fetch(["refs/heads/main"])
     assert await mirror.read_file(tip, "lib/x", max_bytes=1000) == b"\0\xff"
@@ -184,7 +191,12 @@ async def test_a_file_with_a_hostile_name_is_read(mirror: Mirror, origin: Origin
 async def test_an_export_is_the_whole_commit_and_nothing_else(mirror: Mirror, origin: Origin, tmp_path: Path):
     tip = origin.commit(
         "main",
-        {"run": Executable("exit 0"), "link": Symlink("a.txt"), "deep/er/x": b"\0\xff", "sub": Submodule(SUBMODULE)},
+        {
+            "run": Executable("exit 0"),
+            "link": Symlink("a.txt"),
+            "deep/er/x": b"\0\xff",
+            "sub": Submodule(origin.unknown_sha(2)),
+        },
     )
     await mirror.fetch(["refs/heads/main"])
     folder = tmp_path / "work"
@@ -263,7 +275,13 @@ async def test_submodules_that_git_refuses_are_a_problem(
 @asynchronous
 async def test_ordinary_and_hostile_names_are_no_problem(mirror: Mirror, origin: Origin):
     before = origin.tip("main")
-    usual = {".gitignore": "x", "git": "x", ".gitattributes": "* text", ".github/a": "x", "sub": Submodule(SUBMODULE)}
+    usual = {
+        ".gitignore": "x",
+        "git": "x",
+        ".gitattributes": "* text",
+        ".github/a": "x",
+        "sub": Submodule(origin.unknown_sha(2)),
+    }
     after = origin.commit("main", {**usual, **dict.fromkeys(HOSTILE, "1")})
     await mirror.fetch(["refs/heads/main"])
     assert await mirror.tree_problems(after, without=before) == ()

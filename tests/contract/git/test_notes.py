@@ -23,12 +23,12 @@ async def publish(mirror: Mirror, notes: dict[Sha, bytes]) -> None:
             return
 
 
+def read_notes(origin: Origin, *numbers: int) -> list[bytes]:
+    return [read_note(origin, origin.unknown_sha(number)) for number in numbers]
+
+
 def read_note(origin: Origin, commit: str) -> bytes:
     return origin.run("cat-file", "blob", origin.run("notes", f"--ref={REF}", "list", commit).decode().strip())
-
-
-def sha(number: int) -> Sha:
-    return Sha(f"{number:040x}")
 
 
 @asynchronous
@@ -40,46 +40,56 @@ async def test_git_reads_the_note_of_a_commit(mirror: Mirror, origin: Origin):
 
 @asynchronous
 async def test_other_notes_stay(mirror: Mirror, origin: Origin):
-    await publish(mirror, {sha(1): b"one", sha(2): b"two"})
-    await publish(mirror, {sha(2): b"second", sha(3): b"three"})
-    assert [read_note(origin, sha(number)) for number in (1, 2, 3)] == [b"one", b"second", b"three"]
+    await publish(mirror, {origin.unknown_sha(1): b"one", origin.unknown_sha(2): b"two"})
+    await publish(mirror, {origin.unknown_sha(2): b"second", origin.unknown_sha(3): b"three"})
+    assert read_notes(origin, 1, 2, 3) == [b"one", b"second", b"three"]
 
 
 @asynchronous
 async def test_the_same_note_makes_no_second_commit(mirror: Mirror, origin: Origin):
-    await publish(mirror, {sha(1): b"one"})
+    await publish(mirror, {origin.unknown_sha(1): b"one"})
     tip = origin.tip(REF)
-    assert await mirror.add_notes(tip, {sha(1): b"one"}) == tip
-    assert await mirror.add_notes(tip, {sha(1): b"other"}) != tip
+    assert await mirror.add_notes(tip, {origin.unknown_sha(1): b"one"}) == tip
+    assert await mirror.add_notes(tip, {origin.unknown_sha(1): b"other"}) != tip
 
 
 @asynchronous
-@pytest.mark.parametrize("path", [sha(1), f"{sha(1)[:2]}/{sha(1)[2:4]}/{sha(1)[4:]}"])
-async def test_a_note_in_another_folder_is_replaced_and_not_joined(mirror: Mirror, origin: Origin, path: str):
+@pytest.mark.parametrize("separator", ["", "/"])
+async def test_a_note_in_another_folder_is_replaced_and_not_joined(mirror: Mirror, origin: Origin, separator: str):
+    name = origin.unknown_sha(1)
+    path = separator.join((name[:2], name[2:4], name[4:]))
     origin.commit(REF, {path: "as git itself stores few or very many notes"})
-    await publish(mirror, {sha(1): b"one"})
-    assert read_note(origin, sha(1)) == b"one"
+    await publish(mirror, {origin.unknown_sha(1): b"one"})
+    assert read_note(origin, origin.unknown_sha(1)) == b"one"
 
 
 @asynchronous
 async def test_two_writers_at_once_lose_no_note(mirror: Mirror, origin: Origin):
     """A second ref update between the read and the push of the first makes that push stale."""
-    await asyncio.gather(*(publish(mirror, {sha(number): str(number).encode()}) for number in range(6)))
-    assert [read_note(origin, sha(number)) for number in range(6)] == [str(number).encode() for number in range(6)]
+    names = {number: origin.unknown_sha(number) for number in range(6)}
+    await asyncio.gather(*(publish(mirror, {name: str(number).encode()}) for number, name in names.items()))
+    assert read_notes(origin, *range(6)) == [str(number).encode() for number in range(6)]
     assert len(origin.log(REF, "%H")) == 6
 
 
 @asynchronous
 async def test_of_the_files_of_others_only_notes_stay(mirror: Mirror, origin: Origin):
     """Our signature on a commit with other files would make them look tested."""
-    other = f"{sha(2)[:2]}/{sha(2)[2:]}"
-    names = ["backdoor.sh", "ab/charts/values.yaml", "abcd", f"{sha(3)}/{sha(4)}", f"{sha(3)}.yaml", f"xx/{sha(3)[2:]}"]
+    other = f"{origin.unknown_sha(2)[:2]}/{origin.unknown_sha(2)[2:]}"
+    names = [
+        "backdoor.sh",
+        "ab/charts/values.yaml",
+        "abcd",
+        f"{origin.unknown_sha(3)}/{origin.unknown_sha(4)}",
+        f"{origin.unknown_sha(3)}.yaml",
+        f"xx/{origin.unknown_sha(3)[2:]}",
+    ]
     origin.commit(REF, dict.fromkeys([*names, other], "by others"))
     origin.commit_raw_entry(REF, ".git", f"100644 blob {origin.blob('x')}")
-    origin.commit_raw_entry(REF, sha(5), f"120000 blob {origin.blob('/etc')}")
+    origin.commit_raw_entry(REF, origin.unknown_sha(5), f"120000 blob {origin.blob('/etc')}")
     foreign = origin.tip(REF)
-    await publish(mirror, {sha(1): b"one"})
-    assert origin.files(REF) == {f"{sha(1)[:2]}/{sha(1)[2:]}": "one", other: "by others"}
+    await publish(mirror, {origin.unknown_sha(1): b"one"})
+    assert origin.files(REF) == {f"{origin.unknown_sha(1)[:2]}/{origin.unknown_sha(1)[2:]}": "one", other: "by others"}
     assert origin.log(REF, "%P")[-1] == foreign
 
 
@@ -88,8 +98,8 @@ async def test_of_the_files_of_others_only_notes_stay(mirror: Mirror, origin: Or
 async def test_notes_that_are_no_commit_are_replaced(mirror: Mirror, origin: Origin, kind: str):
     objects = {"blob": origin.blob("x"), "tree": origin.tree("main"), "tag": make_tag(origin)}
     origin.run("update-ref", REF, objects[kind])
-    await publish(mirror, {sha(1): b"one"})
-    assert read_note(origin, sha(1)) == b"one"
+    await publish(mirror, {origin.unknown_sha(1): b"one"})
+    assert read_note(origin, origin.unknown_sha(1)) == b"one"
 
 
 def make_tag(origin: Origin) -> str:
@@ -103,11 +113,17 @@ async def test_a_note_for_something_that_is_no_commit_name_is_refused(mirror: Mi
         await mirror.add_notes(None, {Sha("../evil"): b"one"})
 
 
+def leading(origin: Origin, folder: int, number: int = 0) -> Sha:
+    """The name of an object whose first two digits, after which git names a folder, are this number."""
+    shift = 4 * (len(origin.unknown_sha(0)) - 2)
+    return origin.unknown_sha(folder << shift | number)
+
+
 @asynchronous
 async def test_a_note_beside_many_others_writes_only_its_own_folder_again(mirror: Mirror, origin: Origin):
-    await publish(mirror, {sha(number << 140): b"same" for number in range(40)})
+    await publish(mirror, {leading(origin, number): b"same" for number in range(40)})
     before = origin.tip(REF)
-    await publish(mirror, {sha(7 << 140 | 1): b"new"})
+    await publish(mirror, {leading(origin, 7, 1): b"new"})
     objects = origin.run("rev-list", "--objects", origin.tip(REF), f"^{before}").decode().splitlines()
     assert len(objects) == 4, "a commit, the root folder, one folder, and the note"
 

@@ -144,6 +144,7 @@ async def test_a_commit_that_another_process_fetches_meanwhile_is_found(
     mirror: Mirror, origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """This git fetches the commit right after it reported that it is missing."""
+    await mirror.fetch(["refs/heads/main"])
     head, git = origin.commit("other", {"b.txt": "1"}), shutil.which("git")
     mirrors = tmp_path / "mirrors" / "git.local" / "owner" / "name.git"
     tool = tmp_path / "bin" / "git"
@@ -446,7 +447,7 @@ async def test_a_refusal_of_a_whole_push_names_no_ref(mirror: Mirror, origin: Or
 @asynchronous
 async def test_a_push_to_a_fork_moves_nothing_else(mirror: Mirror, origin: Origin, tmp_path: Path):
     tip, tested = await a_new_commit(mirror, origin)
-    fork = Origin.create(tmp_path / "fork.git")
+    fork = Origin.create(tmp_path / "fork.git", origin.object_format)
     head = fork.commit("feature", {"f": "1"})
     update, to = RefUpdate(FEATURE, head, tested), Remote(fork.url)
     assert await mirror.push(update, to=to) == Pushed()

@@ -194,7 +194,7 @@ async def test_webhook_with_a_forged_signature_is_refused(forge_scenario: StartS
 @asynchronous
 async def test_a_webhook_can_have_the_25_mb_that_github_sends(github_scenario: StartScenario):
     """Source: github/docs, "Webhook events and payloads": payloads are capped at 25 MB."""
-    async with github_scenario() as scenario, httpx.AsyncClient(trust_env=False) as client:
+    async with github_scenario() as scenario, httpx2.AsyncClient(trust_env=False) as client:
         largest = await client.post(scenario.webhook_url, content=bytes(25 * 1024 * 1024))
         more = await client.post(scenario.webhook_url, content=bytes(MAX_WEBHOOK_BODY_BYTES + 1))
     assert (largest.status_code, more.status_code) == (401, 413), "the first one only lacks a signature"

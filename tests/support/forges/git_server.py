@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.ids import SHA1, ObjectFormat, Sha
 from tests.support.http_server import Receive, Scope, Send, read_body, read_headers, respond
 from tests.support.repositories import ENVIRONMENT, Origin
 
@@ -78,9 +78,9 @@ class GitServer:
         self._on_push = on_push
         self._push_lock = asyncio.Lock()
 
-    def create(self, repository: str) -> Origin:
+    def create(self, repository: str, object_format: ObjectFormat = SHA1) -> Origin:
         self.moved.pop(repository, None)
-        return Origin.create(self._root / f"{repository}.git")
+        return Origin.create(self._root / f"{repository}.git", object_format)
 
     def origin(self, repository: str) -> Origin:
         return Origin(self._root / f"{repository}.git")

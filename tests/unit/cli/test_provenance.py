@@ -21,7 +21,7 @@ from mergeyard.cli.output import ExitCode
 from mergeyard.cli.provenance import Expected, NoProvenanceError, ProvenanceMismatch, verify_commit
 from mergeyard.cli.public_keys import KeyFileError, read_public_keys
 from mergeyard.domain.config import LandingMethod
-from mergeyard.domain.ids import QueueKey, Repo, Sha
+from mergeyard.domain.ids import SHA1, QueueKey, Repo, Sha
 from mergeyard.domain.pull_requests import Requirement
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import CheckState, Reason, RunStatus
@@ -288,7 +288,9 @@ def test_every_changed_byte_of_a_signed_commit_is_noticed(clone: Clone):
     """Also without the name of the commit, which is a hash of these bytes."""
     clone.write_commit(KEY)
     (key,) = read_public_keys(clone.key_file)
-    content, armor = provenance.split_signature(clone.origin.run("cat-file", "commit", clone.commit))
+    content, armor = provenance.split_signature(
+        clone.origin.run("cat-file", "commit", clone.commit), SHA1.signature_header
+    )
     assert armor is not None
     assert key.verify_armored(content, armor)
     assert not any(key.verify_armored(flip(content, at), armor) for at in range(len(content)))

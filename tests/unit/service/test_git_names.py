@@ -102,11 +102,12 @@ NUMBER, RUN = PullRequestNumber(12), RunId("6f1f2c9e-0000-8000-a000-000000000000
 HEAD = Sha("5" * 40)
 
 
-def test_the_trailers_of_a_commit_are_found_in_its_message():
-    squashed = f"Greet\n\n{git_names.format_trailers(NUMBER, RUN, HEAD)}"
+@pytest.mark.parametrize("head", [HEAD, Sha("5" * 64)])
+def test_the_trailers_of_a_commit_are_found_in_its_message(head: Sha):
+    squashed = f"Greet\n\n{git_names.format_trailers(NUMBER, RUN, head)}"
     assert git_names.parse_pull_request_trailer(squashed) == NUMBER
     assert git_names.parse_run_trailer(squashed) == RUN
-    assert git_names.parse_head_trailer(squashed) == HEAD
+    assert git_names.parse_head_trailer(squashed) == head
     assert git_names.has_trailers_of(squashed, NUMBER, RUN)
     assert not git_names.has_trailers_of(squashed, PullRequestNumber(1), RUN)
 

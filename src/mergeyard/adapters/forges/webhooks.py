@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import DecodeError, Meta, Struct
 from msgspec.json import Decoder
 
-from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
+from mergeyard.domain.ids import SHA_PATTERN, PullRequestNumber, Repo, Sha
 from mergeyard.domain.timestamps import MINUTE, SECOND, Instant
 from mergeyard.ports.forge import BranchNotice, CommitNotice, ForgeNotice, InvalidSignature, PullRequestNotice
 
@@ -17,7 +17,7 @@ BRANCH_PREFIX = "refs/heads/"
 MISMATCH = "the signature is missing or does not match the configured secret"
 
 PositiveInt32 = Annotated[int, Meta(ge=1, le=2**31 - 1)]
-CommitSha = Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")]
+CommitSha = Annotated[str, Meta(pattern=rf"^(?:{SHA_PATTERN})\Z")]
 T = TypeVar("T")
 
 

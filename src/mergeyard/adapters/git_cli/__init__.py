@@ -8,7 +8,7 @@
 - `mirror`: `CliMirror`, which implements the port `Mirror` with these modules
 - `mirrors`: `GitCli`, which creates, repairs and maintains the mirrors below one folder
 
-Repositories with SHA-256 object names are not supported.
+A mirror names its objects as its remote does, by SHA-1 or by SHA-256.
 """
 
 from mergeyard.adapters.git_cli.mirrors import GitCli

@@ -12,7 +12,7 @@ from msgspec import Struct
 from mergeyard.adapters.git_cli.limits import Work
 from mergeyard.adapters.git_cli.process import GitOptions, Repository
 from mergeyard.adapters.git_cli.remote import to_display_path, validate_sha
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.ids import SHA_PATTERN, Sha
 from mergeyard.ports.git import (
     Conflict,
     GitError,
@@ -32,7 +32,7 @@ NEW_TREES = ("rev-list", "--objects", "--filter=object:type=tree", "--filter-pro
 IGNORED_DEFECTS = "zeroPaddedFilemode=ignore,badFilemode=ignore"
 """Written by old programs; git reads these modes."""
 INDEX_PACK = ("index-pack", "--threads=1", f"--strict={IGNORED_DEFECTS}")
-PROBLEM_PATTERN = re.compile(r"^error: object [0-9a-f]{40}: (\w+: .*)$", re.MULTILINE)
+PROBLEM_PATTERN = re.compile(rf"^error: object (?:{SHA_PATTERN}): (\w+: .*)$", re.MULTILINE)
 MAX_PROBLEM_CHARS = 200
 MAX_MATCHES_BYTES = 1024 * 1024
 """Limit for the matching paths: callers show only the first few."""
@@ -110,9 +110,11 @@ async def replace_paths(repository: Repository, onto: Sha, source: Sha, paths: C
     return Conflict(tuple(sorted({to_display_path(difference.path) for difference in lost}))) if lost else tree
 
 
-async def write_changed_tree(repository: Repository, onto: Sha, changes: Collection[Difference]) -> Sha:
+async def write_changed_tree(repository: Repository, onto: Sha | None, changes: Collection[Difference]) -> Sha:
+    """None: onto a tree without files."""
     with temporary_index(repository) as environment:
-        await run_with_index(repository, onto, environment, "read-tree", validate_sha(onto))
+        if onto is not None:
+            await run_with_index(repository, onto, environment, "read-tree", validate_sha(onto))
         if changes:
             await repository.run_checked(
                 *("update-index", "-z", "--index-info"),
@@ -145,10 +147,8 @@ def encode_index_info(changes: Collection[Difference]) -> bytes:
     return b"".join(b"%b %b\t%b\0" % (change.mode, change.content, change.path) for change in deletions_first)
 
 
-EMPTY_TREE = Sha("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 NOTES_MESSAGE = "Notes added by Mergeyard\n"
 NOTE_PATTERN = re.compile(rb"(?:[0-9a-f]{2}/)*[0-9a-f]+")
-SHA_DIGITS = 40
 
 
 async def write_notes(repository: Repository, tip: Sha | None, notes: Mapping[Sha, bytes]) -> Sha:
@@ -159,7 +159,7 @@ async def write_notes(repository: Repository, tip: Sha | None, notes: Mapping[Sh
         blob = await repository.read_sha("hash-object", "-w", "--stdin", stdin=content)
         contents[validate_sha(commit).encode()] = blob.encode()
     changes = [Difference(locate_note(commit), FILE_MODES[0], blob) for commit, blob in contents.items()]
-    return await write_changed_tree(repository, EMPTY_TREE, changes)
+    return await write_changed_tree(repository, None, changes)
 
 
 async def list_notes(repository: Repository, tip: Sha) -> dict[bytes, bytes]:
@@ -178,7 +178,7 @@ async def list_notes(repository: Repository, tip: Sha) -> dict[bytes, bytes]:
         mode, _, blob = header.split()
         if mode in FILE_MODES and NOTE_PATTERN.fullmatch(path):
             notes[path.replace(b"/", b"")] = blob
-    return {commit: blob for commit, blob in notes.items() if len(commit) == SHA_DIGITS}
+    return {commit: blob for commit, blob in notes.items() if len(commit) == len(tip)}
 
 
 def locate_note(commit: bytes) -> bytes:
@@ -250,7 +250,8 @@ async def check_path_count(repository: Repository, new_trees: bytes) -> None:
         raise TooManyPathsError(f"Its folders contain each other, with more than {MAX_PATHS:,} paths in all.")
 
 
-TREE_ENTRY = re.compile(rb"(\d{5,6}) [^\0]+\0(.{20})", re.DOTALL)
+TREE_ENTRIES = {bytes_: re.compile(rb"(\d{5,6}) [^\0]+\0(.{%d})" % bytes_, re.DOTALL) for bytes_ in (20, 32)}
+"""By the number of bytes in the name of an object."""
 TREE_MODES = (b"40000", b"040000")
 
 
@@ -264,7 +265,7 @@ def count_paths(batch: bytes) -> int:
         end = batch.index(b"\n", start)
         name, _, size = batch[start:end].split()
         tree, content = bytes.fromhex(name.decode()), batch[end + 1 : end + 1 + int(size)]
-        entries = TREE_ENTRY.findall(content)
+        entries = TREE_ENTRIES[len(tree)].findall(content)
         subtrees[tree] = [child for mode, child in entries if mode in TREE_MODES]
         file_counts[tree] = len(entries) - len(subtrees[tree])
         start = end + 1 + int(size) + 1

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from mergeyard.adapters.git_cli.limits import Work
 from mergeyard.adapters.git_cli.process import MAX_OUTPUT_BYTES, GitOptions, GitResult, Repository
 from mergeyard.adapters.git_cli.remote import to_display_path, validate_sha
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.ids import Sha, object_format_of
 from mergeyard.ports.git import (
     Commit,
     Conflict,
@@ -93,6 +93,7 @@ async def list_last_first_parents(repository: Repository, head: Sha, limit: int)
 
 async def read_tree(repository: Repository, commit: Sha) -> Sha:
     arguments = ("rev-parse", "--verify", "--quiet", f"{validate_sha(commit)}^{{tree}}")
+    await repository.check_object_format(commit)
     try:
         return await repository.read_sha(*arguments)
     except MissingObject:
@@ -197,7 +198,9 @@ async def complete_commit(repository: Repository, commit: Sha, author: Signature
     """Writes the same commit with the untrimmed author and a signature. Git could sign only with another process."""
     content = read_loose_object(repository, commit) or await repository.run_checked("cat-file", "commit", commit)
     content = restore_author(content, author) if author and is_trimmed(author) else content
-    content = add_signature(content, signer.sign(content, SIGNATURE_NAMESPACE)) if signer else content
+    if signer is not None:
+        header = object_format_of(commit).signature_header
+        content = add_signature(content, header, signer.sign(content, SIGNATURE_NAMESPACE))
     return await repository.read_sha("hash-object", "-t", "commit", "-w", "--stdin", stdin=content)
 
 
@@ -217,11 +220,11 @@ def restore_author(content: bytes, author: Signature) -> bytes:
     return b"\n".join((head, line, rest.partition(b"\n")[2]))
 
 
-def add_signature(content: bytes, signature: str) -> bytes:
+def add_signature(content: bytes, header: bytes, signature: str) -> bytes:
     """As the last header, where git puts it. The further lines of a header start with a space."""
     headers, _, message = content.partition(b"\n\n")
     lines = signature.strip().replace("\n", "\n ")
-    return b"%b\ngpgsig %b\n\n%b" % (headers, lines.encode(), message)
+    return b"%b\n%b %b\n\n%b" % (headers, header, lines.encode(), message)
 
 
 def encode_message(message: str) -> bytes:

@@ -1,7 +1,7 @@
 """The implementation of the port `Mirror` with the git command line."""
 
 from asyncio import Lock
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from copy import copy
 from typing import Self
 
@@ -9,6 +9,7 @@ from mergeyard.adapters.git_cli import contents, history
 from mergeyard.adapters.git_cli.history import cherry_pick, create_commit, merge
 from mergeyard.adapters.git_cli.process import MAINTENANCE_ROUNDS, Repository
 from mergeyard.adapters.git_cli.remote import (
+    OtherObjectFormatError,
     fetch,
     fetch_commit,
     find_contained_heads,
@@ -16,18 +17,24 @@ from mergeyard.adapters.git_cli.remote import (
     push,
     read_remote_refs,
 )
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.ids import ObjectFormat, Sha
 from mergeyard.ports.git import Commit, Conflict, Identity, PushOutcome, RefUpdate, Remote, Signature, TooLargeFile
 
 MAX_CACHED_TREES = 1000
 
+Replace = Callable[[Repository, ObjectFormat], Awaitable[None]]
+"""Puts an empty repository of this format in the place of the present one."""
+
 
 class CliMirror:
-    def __init__(self, repository: Repository, remote: Remote, identity: Identity, fetch_lock: Lock) -> None:
+    def __init__(
+        self, repository: Repository, remote: Remote, identity: Identity, fetch_lock: Lock, replace: Replace
+    ) -> None:
         self.remote = remote
         self.repository = repository
         self.identity = identity
         self._fetch_lock = fetch_lock
+        self._replace = replace
         self._trees: dict[Sha, Sha] = {}
         self._checked_heads = set[Sha]()
         """Heads without tree problems, so that a pull request is checked once and not in every run."""
@@ -45,7 +52,11 @@ class CliMirror:
     async def fetch(self, refs: Collection[str]) -> Mapping[str, Sha]:
         self.repository.maintenance_rounds_left = MAINTENANCE_ROUNDS
         async with self._fetch_lock:
-            return await fetch(self.repository, self.remote, refs)
+            try:
+                return await fetch(self.repository, self.remote, refs)
+            except OtherObjectFormatError as error:
+                await self._replace(self.repository, error.object_format)
+                return await fetch(self.repository, self.remote, refs)
 
     async def fetch_commit(self, commit: Sha) -> None:
         async with self._fetch_lock:

@@ -22,6 +22,7 @@ import structlog
 from mergeyard.adapters.git_cli import process
 from mergeyard.adapters.git_cli.limits import NETWORK_TIMEOUT_S, Limits, Work
 from mergeyard.adapters.git_cli.mirror import CliMirror
+from mergeyard.domain.ids import SHA1, ObjectFormat
 from mergeyard.ports.git import GitError, Identity, Remote
 
 PACK_REFS = ("pack-refs", "--all")
@@ -222,7 +223,9 @@ class GitCli:
             elif known.remote == remote:
                 return known
             repository = process.Repository(path, self._runner)
-            mirror = self._mirrors[name] = CliMirror(repository, remote, self._identity, self._fetching[path])
+            mirror = self._mirrors[name] = CliMirror(
+                repository, remote, self._identity, self._fetching[path], self._replace
+            )
         return mirror
 
     async def run_maintenance(self) -> None:
@@ -246,12 +249,21 @@ class GitCli:
         except OSError as error:
             raise GitError(f"the mirror {path} cannot be opened: {error}") from error
 
-    async def _create(self, path: Path) -> None:
+    async def _replace(self, repository: process.Repository, object_format: ObjectFormat) -> None:
+        """A mirror is created before its remote was read, and a user can create the remote again in another format.
+        Nothing in the old mirror is of use then: no commit in it can be pushed."""
+        log.info("mirror_replaced", mirror=str(repository.path), object_format=object_format.name)
+        async with self._opening[repository.path]:
+            await discard(repository.path)
+            await self._create(repository.path, object_format)
+            repository.forget_state()
+
+    async def _create(self, path: Path, object_format: ObjectFormat = SHA1) -> None:
         """Creates it under a temporary name and renames it, so that a partial mirror is never visible."""
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(mkdtemp(prefix=".new-", dir=path.parent))
         try:
-            await self._init(draft)
+            await self._init(draft, object_format)
             draft.rename(path)
         except OSError as error:
             if not path.exists():
@@ -259,8 +271,10 @@ class GitCli:
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
-    async def _init(self, path: Path) -> None:
-        result = await self._runner.run("init", "--quiet", "--bare", "--template=", "--end-of-options", str(path))
+    async def _init(self, path: Path, object_format: ObjectFormat) -> None:
+        """The format is named in any case: Git 3.0 has another default than its predecessors."""
+        options = ("--quiet", "--bare", "--template=", f"--object-format={object_format.name}")
+        result = await self._runner.run("init", *options, "--end-of-options", str(path))
         if result.exit_code != 0:
             raise GitError(result.stderr)
         with (path / "config").open("a") as config:

@@ -20,7 +20,7 @@ from typing import IO, TypedDict, Unpack
 from msgspec import Struct
 
 from mergeyard.adapters.git_cli.limits import MAX_PROCESSES, SLOTS, FairSlots, Limits, Work, choose_limits
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.ids import SHA1, SHA256, SHA_PATTERN, ObjectFormat, Sha, object_format_of
 from mergeyard.ports.git import GitError, LimitExceededError, MissingObject, OutputTooLargeError
 
 TERMINATION_GRACE_S = 2.0
@@ -229,8 +229,8 @@ DAMAGE_PATTERN = re.compile(
     r"|object file .{0,300} is empty|is corrupt|object corrupt|corrupt (?:loose )?object|garbage at end of|inflate"
     r"|packfile .{0,300} (?:is|does|cannot|claims|truncated|invalid)|pack is corrupted"
     r"|index file .{0,300} (?:is|corrupt)|non-monotonic index|bad (?:packed object|object header|tree object)"
-    r"|missing (?:object|commit|tree|blob) [0-9a-f]|broken link|could not read [0-9a-f]{40}|failed to read object"
-    r"|unable to (?:read tree|find [0-9a-f]{40}|read [0-9a-f]{40}|unpack [0-9a-f]{40})|failed to traverse parents"
+    rf"|missing (?:object|commit|tree|blob) [0-9a-f]|broken link|could not read (?:{SHA_PATTERN})|failed to read object"
+    rf"|unable to (?:read tree|(?:find|read|unpack) (?:{SHA_PATTERN}))|failed to traverse parents"
     r"|(?:bad|invalid) object|invalid sha1 pointer|reference broken|bad ref\b|does not point to a valid",
     re.IGNORECASE,
 )
@@ -259,7 +259,7 @@ REDIRECT_ADVICE = (
     "the Git host redirects to another URL, which we do not follow. If the repository was renamed, create the queue "
     "for the new name; otherwise configure the URL that the Git host uses for itself"
 )
-SHA_IN_TEXT = re.compile(r"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
+SHA_IN_TEXT = re.compile(rf"(?<![0-9a-f])(?:{SHA_PATTERN})(?![0-9a-f])")
 
 
 MAINTENANCE_ROUNDS = 2
@@ -275,6 +275,7 @@ class Repository:
         """git's last message that indicates damage or stale files in this repository; empty if there was none."""
         self._runner = runner
         self._head = os.path.join(path, "HEAD")
+        self._object_format: ObjectFormat | None = None
 
     @property
     def is_healthy(self) -> bool:
@@ -285,6 +286,24 @@ class Repository:
     def has_head(self) -> bool:
         """Every repository has this file."""
         return os.path.exists(self._head)
+
+    async def read_object_format(self) -> ObjectFormat:
+        """Remembered, because it changes only when the whole repository is replaced."""
+        if self._object_format is None:
+            name = (await self.run_checked("rev-parse", "--show-object-format")).decode().strip()
+            self._object_format = SHA256 if name == SHA256.name else SHA1
+        return self._object_format
+
+    async def check_object_format(self, sha: Sha) -> None:
+        """Raises `MissingObject` for a name of the other format. To git, 40 digits would be the beginning of 64, and 64
+        digits the name of a branch."""
+        if object_format_of(sha) != await self.read_object_format():
+            raise MissingObject(f"{self.path.name} has no objects with names like {sha}")
+
+    def forget_state(self) -> None:
+        """Another repository took the place of this one."""
+        self._object_format = None
+        self.damage_message = ""
 
     async def run(self, *arguments: str, **options: Unpack[GitOptions]) -> GitResult:
         """Returns the result also when git failed."""

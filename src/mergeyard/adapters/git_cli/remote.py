@@ -19,7 +19,7 @@ from mergeyard.adapters.git_cli.process import (
     is_damage_message,
     is_stale_file_message,
 )
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.ids import SHA_PATTERN, ObjectFormat, Sha, object_format_of
 from mergeyard.ports.git import (
     GitError,
     MissingObject,
@@ -34,14 +34,14 @@ from mergeyard.ports.git import (
 )
 
 MIRROR_REFS = "refs/origin/"
-SHA_PATTERN = re.compile(r"[0-9a-f]{40}")
+FULL_SHA = re.compile(SHA_PATTERN)
 REF_COMPONENT = r"/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+(?<!\.lock)"
 REF_PATTERN = re.compile(rf"refs(?:{REF_COMPONENT})+(?<!\.)")
 FORBIDDEN_IN_REFS = ("..", "@{")
 
 
 def validate_sha(sha: Sha) -> Sha:
-    if not SHA_PATTERN.fullmatch(sha):
+    if not FULL_SHA.fullmatch(sha):
         raise GitError(f"{sha!r} is not the name of an object")
     return sha
 
@@ -165,9 +165,14 @@ async def read_remote_refs(repository: Repository, remote: Remote, patterns: Col
     """Lists all branches if only branches are wanted: that is the one case in which git asks the server for a part of
     its refs, and the hosts keep refs for every pull request ever opened. `ls-remote` also returns refs whose names only
     end like a pattern; these are left out."""
-    if not patterns:
-        return {}
     wanted = [validate_pattern(pattern) for pattern in patterns]
+    return select_matching(await _list_remote_refs(repository, remote, wanted), wanted)
+
+
+async def _list_remote_refs(repository: Repository, remote: Remote, wanted: Sequence[str]) -> list[tuple[Sha, str]]:
+    """Of all that were listed, also those that are not wanted."""
+    if not wanted:
+        return []
     selection = ("--heads",) if all(pattern.startswith(BRANCHES) for pattern in wanted) else ()
     names = () if selection else (HEAD, *wanted)
     arguments = ("ls-remote", "--quiet", *selection, "--end-of-options", remote.url, *names)
@@ -182,6 +187,26 @@ async def read_remote_refs(repository: Repository, remote: Remote, patterns: Col
     listed = [(sha, ref) for sha, ref in parse_refs(out) if not ref.endswith(PEELED_SUFFIX)]
     if remote.url.startswith(HTTP_SCHEMES) and not any(ref == HEAD or ref.startswith(BRANCHES) for _, ref in listed):
         raise RemoteUnavailable(f"{remote.url} has no branch: it is empty, or it is not a git repository")
+    return listed
+
+
+class OtherObjectFormatError(GitError):
+    """The remote names its objects in another way than the mirror, so git can fetch none of them."""
+
+    def __init__(self, object_format: ObjectFormat) -> None:
+        super().__init__(f"the repository of the Git host now has objects of the format {object_format.name}")
+        self.object_format = object_format
+
+
+async def read_refs_to_fetch(repository: Repository, remote: Remote, patterns: Collection[str]) -> dict[str, Sha]:
+    """`ls-remote` works in a mirror of any format, and every id shows the format of the remote. A remote without refs
+    shows none, and there is nothing to fetch from it."""
+    wanted = [validate_pattern(pattern) for pattern in patterns]
+    listed = await _list_remote_refs(repository, remote, wanted)
+    if listed:
+        object_format = object_format_of(listed[0][0])
+        if object_format != await repository.read_object_format():
+            raise OtherObjectFormatError(object_format)
     return select_matching(listed, wanted)
 
 
@@ -193,11 +218,11 @@ async def fetch(repository: Repository, remote: Remote, patterns: Collection[str
     without those of all other pull requests.
     """
     unlisted = {ref for ref in map(validate_pattern, patterns) if can_fetch_unlisted(remote, ref)}
-    present = await read_remote_refs(repository, remote, [each for each in patterns if each not in unlisted])
+    present = await read_refs_to_fetch(repository, remote, [each for each in patterns if each not in unlisted])
     try:
         await fetch_changed_refs(repository, remote, patterns, present, unlisted)
     except GitError:
-        before, present = {*present, *unlisted}, await read_remote_refs(repository, remote, patterns)
+        before, present = {*present, *unlisted}, await read_refs_to_fetch(repository, remote, patterns)
         if present.keys() >= before:
             raise
         await fetch_changed_refs(repository, remote, patterns, present)
@@ -230,6 +255,7 @@ NOT_GIVEN = re.compile("not our ref|unadvertised object")
 
 async def fetch_commit(repository: Repository, remote: Remote, commit: Sha) -> None:
     """Newer servers return any object they have, and large hosts keep unreferenced ones for weeks."""
+    await repository.check_object_format(validate_sha(commit))
     try:
         await _run_fetch(repository, remote, f"{validate_sha(commit)}\n")
     except GitError as error:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain import config
 from mergeyard.domain.config import URGENT
-from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, Repo, Sha, SubmissionId
+from mergeyard.domain.ids import SHA_PATTERN, PullRequestNumber, QueueId, QueueKey, Repo, Sha, SubmissionId
 from mergeyard.domain.pull_requests import PullRequest
 from mergeyard.domain.timestamps import MINUTE, Instant
 from mergeyard.ports.external import Clock
@@ -194,7 +194,7 @@ class ThreadStates:
 
 
 COMMAND_PREFIXES = (texts.USUAL_COMMAND_PREFIX, *texts.COMMAND_PREFIXES.values())
-FULL_SHA = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+FULL_SHA = re.compile(SHA_PATTERN)
 """Abbreviated SHAs are refused: a commit with the same prefix is easy to create."""
 
 
