@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from mergeyard.domain.timestamps import format_clock
 from mergeyard.ports.forge import HostAccessLost, HostError, HostRefused, RateLimited, UnexpectedHostResponse
-from mergeyard.ports.git import GitError, RemoteRefused, RemoteUnavailable
+from mergeyard.ports.git import GitError, RemoteRefused, RemoteUnavailable, RemoteUnsupported
 from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.errors import Code, RequestRefused
 
@@ -182,6 +182,9 @@ def to_refusal(request: Request, error: Exception) -> RequestRefused:
             time = format_clock(error.until)
             detail = f"The Git host limits how many requests it accepts. Retry at {time}."
             return RequestRefused(Code.PROVIDER_UNAVAILABLE, detail, retry_after=error.wait_s)
+        case RemoteUnsupported():
+            _log_failure("git_host_refused", request, error)
+            return RequestRefused(Code.PROVIDER_ERROR, f"Mergeyard cannot work with this repository: {error}")
         case HostError() | RemoteUnavailable():
             _log_failure("provider_unavailable", request, error)
             return RequestRefused(

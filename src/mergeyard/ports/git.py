@@ -14,7 +14,7 @@ from mergeyard.domain.ids import Sha
 
 class GitError(Exception):
     """The repository could not be read or written. This is not the fault of any pull request: retry later. Unless it is
-    one of the two below, git failed on this machine."""
+    one of the three below, git failed on this machine."""
 
 
 class RemoteUnavailable(GitError):
@@ -23,6 +23,11 @@ class RemoteUnavailable(GitError):
 
 class RemoteRefused(GitError):
     """The Git host does not let our account read or write the repository with git."""
+
+
+class RemoteUnsupported(GitError):
+    """What answers git is no Git host, or it lacks what we need. The message says what it is, and what to do: to wait
+    does not help."""
 
 
 class LimitExceededError(GitError):

@@ -20,7 +20,7 @@ from mergeyard.domain.events import (
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.states import Reason
 from mergeyard.ports.forge import AllowanceKept, HostAccessLost, HostError, HostRefused, RateLimited
-from mergeyard.ports.git import GitError, RemoteRefused, RemoteUnavailable
+from mergeyard.ports.git import GitError, RemoteRefused, RemoteUnavailable, RemoteUnsupported
 from mergeyard.service.commit_messages import sanitize_line
 from mergeyard.service.errors import RequestRefused
 from mergeyard.service.queue_actor import QueueActor
@@ -33,7 +33,7 @@ MAX_DETAIL_CHARS = 500
 TaskError = HostError | GitError | RequestRefused
 TASK_ERRORS = (HostError, GitError, RequestRefused)
 """What can keep a task from being done without a bug of ours."""
-REFUSALS = (HostRefused, HostAccessLost, RemoteRefused)
+REFUSALS = (HostRefused, HostAccessLost, RemoteRefused, RemoteUnsupported)
 ENDED_BY_ANY_ANSWER = (Reason.PROVIDER_UNAVAILABLE, Reason.RATE_LIMITED)
 ANSWERLESS = (HostError, RemoteUnavailable)
 

@@ -18,7 +18,7 @@ from mergeyard.adapters.host_plain.pull_requests import ObjectReader
 from mergeyard.domain.config import Config, LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import HeadBranchAccess
-from mergeyard.ports.forge import HostUnavailable, PullRequestText
+from mergeyard.ports.forge import HostRefused, HostUnavailable, PullRequestText
 from tests.contract.host.environment import ONE, REPO, TWO, PlainEnvironment
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
@@ -149,6 +149,21 @@ async def test_a_removed_repository_is_an_error_and_its_replacement_is_read(plai
         assert await host.read_pull_request(REPO, ONE) is None
         opened = plain.open(1)
         assert await head_of(host) == opened
+
+
+@asynchronous
+async def test_a_repository_in_a_format_that_git_does_not_know_is_no_outage(plain: PlainEnvironment):
+    plain.open(1)
+    async with plain.host() as host:
+        await head_of(host)
+        plain.origin.run("config", "core.repositoryFormatVersion", "1")
+        plain.origin.run("config", "extensions.refStorage", "of-a-newer-git")
+        for call in (host.refs(REPO), host.branch_tip(REPO, "main")):
+            with pytest.raises(HostRefused, match="Install a newer git here"):
+                await call
+    async with plain.host() as host:
+        with pytest.raises(HostRefused, match="Install a newer git here"):
+            await host.read_pull_request(REPO, ONE)
 
 
 @asynchronous

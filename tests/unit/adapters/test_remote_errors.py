@@ -3,9 +3,10 @@
 import pytest
 
 from mergeyard.adapters.git_cli.remote import to_remote_error
-from mergeyard.ports.git import GitError, MissingObject, RemoteRefused, RemoteUnavailable
+from mergeyard.ports.git import GitError, MissingObject, RemoteRefused, RemoteUnavailable, RemoteUnsupported
 
 URL = "https://git.example.com/acme/app.git"
+FOREIGN = "fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights"
 MESSAGES = {
     f"fatal: unable to access '{URL}/': The requested URL returned error: 403": RemoteRefused,
     f"remote: Permission to acme/app.git denied to bot.\nfatal: unable to access '{URL}/': error: 403": RemoteRefused,
@@ -19,6 +20,13 @@ MESSAGES = {
     "git did not finish within 600 seconds and was ended: fetch": RemoteUnavailable,
     "remote: fatal: unable to create temporary file: No space left on device": RemoteUnavailable,
     "fatal: '/srv/git/acme/app.git' does not appear to be a git repository": RemoteUnavailable,
+    f"fatal: unable to access '{URL}/': The requested URL returned error: 301": RemoteUnsupported,
+    "fatal: unknown object format 'sha512' specified by server": RemoteUnsupported,
+    f"fatal: unknown repository extension found:\n\trefstorage\n{FOREIGN}": RemoteUnsupported,
+    "fatal: unknown repository extension found:\n\trefstorage": GitError,
+    f"fatal: {URL}/info/refs not valid: could not determine hash; is this a git repository?": RemoteUnsupported,
+    "fatal: protocol error: bad line length character: <htm": RemoteUnsupported,
+    "fatal: the receiving end does not support --atomic push": RemoteUnsupported,
     "git@git.example.com: Permission denied (publickey).": RemoteRefused,
     "error: cannot open './FETCH_HEAD': Permission denied": GitError,
     "fatal: unable to create temporary file: No space left on device": GitError,

@@ -14,7 +14,7 @@ from mergeyard.api.routes import TABLE
 from mergeyard.domain.access import Scope
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.forge import HostAccessLost, HostRefused, HostUnavailable, RateLimited
-from mergeyard.ports.git import GitError, RemoteRefused, RemoteUnavailable
+from mergeyard.ports.git import GitError, RemoteRefused, RemoteUnavailable, RemoteUnsupported
 from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.errors import Code, RequestRefused
 from tests.support.asynchronous import asynchronous
@@ -218,6 +218,7 @@ def test_an_error_is_a_problem_document_if_the_client_accepts_one():
         (HostRefused("403"), "provider_error"),
         (HostAccessLost("hidden"), "provider_error"),
         (RemoteRefused("403"), "provider_error"),
+        (RemoteUnsupported("a web page"), "provider_error"),
         (RemoteUnavailable("down"), "provider_unavailable"),
         (GitError("secret text"), "provider_unavailable"),
         (ZeroDivisionError("secret text"), "internal_error"),

@@ -26,7 +26,14 @@ from mergeyard.ports.forge import (
     RateLimited,
     UnexpectedHostResponse,
 )
-from mergeyard.ports.git import GitError, MissingObject, OutputTooLargeError, RemoteRefused, RemoteUnavailable
+from mergeyard.ports.git import (
+    GitError,
+    MissingObject,
+    OutputTooLargeError,
+    RemoteRefused,
+    RemoteUnavailable,
+    RemoteUnsupported,
+)
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.obstacles import Obstacles, TaskError
 from mergeyard.service.queue_actor import QueueActor
@@ -66,6 +73,7 @@ class ObstacleFixture:
         (HostRefused("no"), HostRefusing(detail="no"), "git_host_refused"),
         (HostAccessLost("no"), HostRefusing(detail="no"), "git_host_refused"),
         (RemoteRefused("no"), HostRefusing(detail="no"), "git_host_refused"),
+        (RemoteUnsupported("no"), HostRefusing(detail="no"), "git_host_refused"),
         (HostUnavailable("no"), HostUnreachable(), "git_host_unavailable"),
         (RateLimited("no", LATER, NOW), HostLimiting(until=LATER), "git_host_limits_requests"),
         (AllowanceKept("no", LATER, NOW), HostLimiting(until=LATER, only_waiting=True), "git_host_limits_requests"),

@@ -254,10 +254,10 @@ def _select_mirror_lines(stderr: str) -> str:
     return "\n".join(line for line in stderr.splitlines() if not line.startswith(IGNORED_PREFIXES))
 
 
-REDIRECT_PATTERN = re.compile(r"returned error: 30[12378]\b")
-REDIRECT_ADVICE = (
-    "the Git host redirects to another URL, which we do not follow. If the repository was renamed, create the queue "
-    "for the new name; otherwise configure the URL that the Git host uses for itself"
+UNKNOWN_FORMAT = r"unknown object format|'extensions\.objectformat'|unknown repository extension"
+UNKNOWN_FORMAT_ADVICE = (
+    "the repository has a format that the git of this server does not know. Install a newer git here, or convert the "
+    "repository to another format"
 )
 SHA_IN_TEXT = re.compile(rf"(?<![0-9a-f])(?:{SHA_PATTERN})(?![0-9a-f])")
 
@@ -327,8 +327,7 @@ class Repository:
         if missing:
             return MissingObject(f"{self.path.name} lacks {', '.join(missing)}")
         self._note_damage(result.stderr)
-        message = result.stderr[-MAX_MESSAGE_CHARS:]
-        return GitError(f"{message}: {REDIRECT_ADVICE}" if REDIRECT_PATTERN.search(message) else message)
+        return GitError(result.stderr[-MAX_MESSAGE_CHARS:])
 
     async def find_missing(self, objects: Iterable[str]) -> list[str]:
         """The objects that git reports as missing; none if that check itself failed."""

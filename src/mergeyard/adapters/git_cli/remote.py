@@ -14,6 +14,9 @@ from msgspec import Struct
 from mergeyard.adapters.git_cli.limits import LOCAL_TIMEOUT_S, Work
 from mergeyard.adapters.git_cli.process import (
     MAX_MESSAGE_CHARS,
+    SHA_IN_TEXT,
+    UNKNOWN_FORMAT,
+    UNKNOWN_FORMAT_ADVICE,
     GitResult,
     Repository,
     is_damage_message,
@@ -30,6 +33,7 @@ from mergeyard.ports.git import (
     Remote,
     RemoteRefused,
     RemoteUnavailable,
+    RemoteUnsupported,
     Stale,
 )
 
@@ -107,6 +111,32 @@ REMOTE_REFUSAL = re.compile(
     r"|repository (?:'.{0,300}' )?not found",
     re.IGNORECASE,
 )
+SHALLOW = "shallow roots are not allowed"
+UNSUPPORTED = {
+    r"returned error: 30[12378]\b": (
+        "the Git host redirects to another URL, which we do not follow. If the repository was renamed, create the "
+        "queue for the new name; otherwise configure the URL that the Git host uses for itself"
+    ),
+    UNKNOWN_FORMAT: UNKNOWN_FORMAT_ADVICE,
+    r"is this a git repository\?|invalid server response|protocol error: (?:unexpected|bad line)": (
+        "what answers there is no Git host. Compare the URL in the settings with the address of the Git host for git"
+    ),
+    r"git-http-push failed": (
+        "a plain web server answers there, which git can read but not push to. Serve the repository with "
+        "git http-backend, or through a Git host"
+    ),
+    SHALLOW: (
+        "the repository on the Git host is shallow: the older part of its history is missing. Complete it there with: "
+        "git fetch --unshallow"
+    ),
+    r"does not support --atomic push": (
+        "the Git host cannot move several branches in one step, which the queue needs. Set receive.advertiseAtomic to "
+        "true there, or install a newer git"
+    ),
+}
+"""What a Git host really is when git reports one of these, and what to do."""
+FOREIGN = re.compile(r"^fatal: could not read from remote repository", re.IGNORECASE | re.MULTILINE)
+"""A command in the repository of another program failed: what else was said is about that one, not about the mirror."""
 REMOTE_LIMIT = re.compile(r"rate limit|too many requests|abuse|temporar(?:y|ily)|try again", re.IGNORECASE)
 """Some hosts answer 403 also to what they would accept later."""
 
@@ -124,7 +154,13 @@ def to_remote_error(error: GitError) -> GitError:
     """Says who has to act on what git reports of a command that talks to the remote: a fetch can also fail because
     our own disk is full."""
     message = str(error)
-    if type(error) is not GitError or is_local_failure(message):
+    if type(error) is not GitError:
+        return error
+    is_ours = is_local_failure(message)
+    advice = next((advice for pattern, advice in UNSUPPORTED.items() if re.search(pattern, message)), None)
+    if advice is not None and (FOREIGN.search(message) or not is_ours):
+        return RemoteUnsupported(f"{message}: {advice}")
+    if is_ours:
         return error
     if REMOTE_REFUSAL.search(message) and not REMOTE_LIMIT.search(message):
         return RemoteRefused(message)
@@ -186,7 +222,10 @@ async def _list_remote_refs(repository: Repository, remote: Remote, wanted: Sequ
         )
     listed = [(sha, ref) for sha, ref in parse_refs(out) if not ref.endswith(PEELED_SUFFIX)]
     if remote.url.startswith(HTTP_SCHEMES) and not any(ref == HEAD or ref.startswith(BRANCHES) for _, ref in listed):
-        raise RemoteUnavailable(f"{remote.url} has no branch: it is empty, or it is not a git repository")
+        raise RemoteUnsupported(
+            f"{remote.url} has no branch: it is empty, or it is not a git repository. "
+            "Push a branch, or correct the URL of the Git host in the settings"
+        )
     return listed
 
 
@@ -274,13 +313,16 @@ async def prune_refs(repository: Repository, pattern: str, keep: Callable[[str],
 
 async def _run_fetch(repository: Repository, remote: Remote, refspecs: str) -> None:
     with remote_errors():
-        await repository.run_checked(
+        result = await repository.run(
             *FETCH,
             remote.url,
             stdin=refspecs.encode(),
             environment=remote.environment,
             work=Work.TRANSFER,
         )
+        is_shallow = SHALLOW in result.stderr  # then git fetches nothing, warns, and ends with success
+        if result.exit_code != 0 or is_shallow:
+            raise await repository.to_error(result, SHA_IN_TEXT.findall(refspecs))
 
 
 async def find_contained_heads(repository: Repository, tip: Sha, patterns: Collection[str]) -> frozenset[Sha]:

@@ -301,10 +301,13 @@ class PlainHost:
         return stored
 
     async def _with_reader(self, folder: Path, read: Callable[[ObjectReader], Awaitable[Found]]) -> Found:
-        """Tries once more with a new reader, if the process of the cached one has ended."""
+        """Tries once more with a new reader, if the process of the cached one has ended. A reader does not show why: a
+        command in between does, if git cannot read the repository at all."""
         try:
             return await read(await self._readers.get(folder))
         except ReaderExited:
+            async with self._ref_checks:
+                await list_refs(folder, pull_requests.PULL_REFS_PREFIX.rstrip("/"))
             return await read(await self._readers.get(folder))
 
     async def _ensure_missing(self, folder: Path, number: PullRequestNumber) -> None:

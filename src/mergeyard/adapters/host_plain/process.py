@@ -6,14 +6,15 @@ their own configuration.
 
 import asyncio
 import os
+import re
 from asyncio.subprocess import Process
 from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from weakref import WeakKeyDictionary
 
-from mergeyard.adapters.git_cli.process import GitRunner, build_environment
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.adapters.git_cli.process import UNKNOWN_FORMAT, UNKNOWN_FORMAT_ADVICE, GitRunner, build_environment
+from mergeyard.ports.forge import HostRefused, HostUnavailable
 from mergeyard.ports.git import GitError
 
 TIMEOUT_S = 30
@@ -37,7 +38,7 @@ class GitFailed(HostUnavailable):
 
 
 async def run_git(folder: Path, *arguments: str, stdin: bytes = b"", max_bytes: int = MAX_OUTPUT_BYTES) -> bytes:
-    """Returns stdout."""
+    """Returns stdout. Raises `HostRefused` for a repository that no retry can read."""
     loop = asyncio.get_running_loop()
     runner = _runners.get(loop) or _runners.setdefault(loop, GitRunner())
     command = (f"--git-dir={folder}", *arguments)
@@ -52,6 +53,8 @@ async def run_git(folder: Path, *arguments: str, stdin: bytes = b"", max_bytes: 
         )
     except GitError as error:
         raise GitFailed(f"git {arguments[0]} in {folder}: {error}") from error
+    if result.exit_code and re.search(UNKNOWN_FORMAT, result.stderr):
+        raise HostRefused(f"git {arguments[0]} in {folder}: {result.stderr}: {UNKNOWN_FORMAT_ADVICE}")
     if result.exit_code:
         raise GitFailed(f"git {arguments[0]} in {folder}: {result.stderr}")
     return result.stdout
