@@ -18,7 +18,7 @@ from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.store_sqlite.store import SqliteStore
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.events import RunBuilt
-from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, Repo, RunId, Sha, SubmissionId
+from mergeyard.domain.ids import ObjectFormat, PullRequestNumber, QueueId, QueueKey, Repo, RunId, Sha, SubmissionId
 from mergeyard.domain.queue import Queue, TargetBranch
 from mergeyard.domain.runs import Member
 from mergeyard.domain.tasks import BuildRun
@@ -65,6 +65,10 @@ async def _measure(folder: Path, files: tuple[int, int], repetitions: int) -> di
     }
 
 
+async def keep_format(_: Repository, object_format: ObjectFormat) -> None:
+    raise AssertionError(f"the mirror must not be replaced by one with {object_format.name}")
+
+
 class BranchBuilder:
     """A stack of nine pull requests, on which the tenth is built again and again."""
 
@@ -72,7 +76,8 @@ class BranchBuilder:
         self._path = path
         self._host = host
         self._mirror = mirror
-        self._unpushed_mirror = MirrorWithoutPush(Repository(path, GitRunner()), mirror.remote, ADA, asyncio.Lock())
+        repository = Repository(path, GitRunner())
+        self._unpushed_mirror = MirrorWithoutPush(repository, mirror.remote, ADA, asyncio.Lock(), keep_format)
         self._base = self._onto = Sha("")
         self._runs = 0
 

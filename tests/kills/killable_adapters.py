@@ -19,7 +19,7 @@ from mergeyard.adapters.store_sqlite.store import SqliteStore
 from mergeyard.adapters.webhooks.sender import HttpSender
 from mergeyard.api.endpoint import PREFIX
 from mergeyard.api.routes import TABLE
-from mergeyard.domain.ids import PullRequestNumber, Repo, RunId, Sha
+from mergeyard.domain.ids import SHA1, ObjectFormat, PullRequestNumber, Repo, RunId, Sha
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.ports.external import CheckJob, CheckResult, SendResponse
 from mergeyard.ports.forge import ChecksFrom
@@ -99,9 +99,9 @@ original_migrate_sqlite, original_migrate_postgres = (
 
 
 class KillableGit(GitCli):
-    async def _create(self, path: Path) -> None:
+    async def _create(self, path: Path, object_format: ObjectFormat = SHA1) -> None:
         with KILLER.around("git.mirror_created"):
-            await super()._create(path)
+            await super()._create(path, object_format)
 
 
 class KillableMirror(CliMirror):

@@ -124,8 +124,8 @@ def ignore_foreign_commits(target: TargetBranch, base: Sha) -> tuple[LandedCommi
     return target.history[commits.index(base) + 1 :] if base in commits else ()
 
 
-def accept_any_target_branch_observation(queue: Queue, event: TargetBranchObserved) -> Queue:
-    return _record_target_branch(queue, replace(event, observed_at_revision=queue.counters.revision))
+def accept_any_target_branch_observation(queue: Queue, event: TargetBranchObserved, now: Instant) -> Queue:
+    return _record_target_branch(queue, replace(event, observed_at_revision=queue.counters.revision), now)
 
 
 _record_target_branch = observations.record_target_branch

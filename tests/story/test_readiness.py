@@ -311,3 +311,24 @@ def test_a_lane_does_not_wait_for_an_answer_about_another_lane():
     story.set_mergeability(1, Mergeability.UNKNOWN)
     story.submit(1, 2, 3)
     assert story.states(1, 2, 3) == ("not_ready", "testing", "pending")
+
+
+def a_story_that_awaits_an_answer_about(*lanes: str) -> Story:
+    """The Git host has not answered about the first pull request, and each impacts one of these."""
+    story = Story(mode=Mode.PARALLEL, concurrency=10)
+    for number, name in enumerate(lanes, start=1):
+        story.impacts(number, name)
+    story.open(1)
+    story.set_mergeability(1, Mergeability.UNKNOWN)
+    story.submit(*range(1, len(lanes) + 1))
+    return story
+
+
+def test_other_lanes_do_not_wait_behind_one_that_waits_for_an_answer():
+    story = a_story_that_awaits_an_answer_about("x", "x", "y", "z")
+    assert story.states(2, 3, 4) == ("pending", "testing", "testing")
+
+
+def test_behind_many_that_wait_for_an_answer_a_pr_of_another_lane_names_them():
+    story = a_story_that_awaits_an_answer_about("x", "x", "x", "x", "x", "y")
+    assert (story.wait_reason(6), story.waiting_for(6)) == ("waiting_for_prs_ahead", (2, 3, 4))

@@ -58,6 +58,8 @@ class FormingBatch:
         self.blocked = blocked
         """A submission of another group, or a deferred batch, has to go first."""
         self.closed = False
+        self.awaits_answer: bool | None = None
+        """None until the group is complete."""
 
 
 class FormedBatches(Struct, frozen=True):
@@ -113,14 +115,17 @@ def _groups(queue: Queue, size: int, now: Instant, deferred: Sequence[Batch]) ->
         group.members.append(submission)
         group.closed = group.closed or is_alone
         claims.add(impacted_targets, groups.index(group))
-        if _is_first_group_complete(groups, size):
+        first = next((each for each in groups if not each.blocked), None)
+        if first is not None and (len(first.members) == size or first.closed) and not _awaits_answer(queue, first, now):
             break
     return groups
 
 
-def _is_first_group_complete(groups: list[FormingBatch], size: int) -> bool:
-    first = next((group for group in groups if not group.blocked), None)
-    return first is not None and (len(first.members) == size or first.closed)
+def _awaits_answer(queue: Queue, group: FormingBatch, now: Instant) -> bool:
+    """A complete group that waits for an answer of the Git host leaves its slot to those behind it that do not."""
+    if group.awaits_answer is None:
+        group.awaits_answer = next(unanswered_ahead(queue, group.members, now), None) is not None
+    return group.awaits_answer
 
 
 def _can_join(submission: Submission, group: FormingBatch, size: int) -> bool:

@@ -109,17 +109,18 @@ def _explain_waiting(queue: Queue, submission: Submission, now: Instant) -> Wait
     unanswered = (each.id for each in islice(batching.unanswered_ahead(queue, (submission,), now), MAX_NAMED))
     ahead = _numbers(queue, (*deferred_ids, *unanswered))
     if not ahead and not queue.config.batch:
-        ahead = _numbers(queue, islice(_waiting_before(queue, submission, now), MAX_NAMED))
+        before = _waiting_before(queue, submission, now)
+        own_lane = (each.id for each in before if lanes.impacted_targets_of(queue, each).overlaps(own_targets))
+        ahead = _numbers(queue, islice(own_lane, MAX_NAMED))
+    if not ahead and not queue.config.batch:
+        # Only the first ones are considered for a slot, and those wait for an answer of the Git host.
+        ahead = _numbers(queue, (each.id for each in islice(_waiting_before(queue, submission, now), MAX_NAMED)))
     return WaitReason(Reason.WAITING_FOR_PRS_AHEAD, ahead) if ahead else WaitReason(Reason.WAITING_FOR_BATCH)
 
 
-def _waiting_before(queue: Queue, submission: Submission, now: Instant) -> Iterator[SubmissionId]:
-    """Those that wait, go first, and share an impacted target with it."""
-    own_targets = lanes.impacted_targets_of(queue, submission)
-    waiting = batching.waiting_in_order(queue, now)
-    for other in takewhile(lambda other: other.id != submission.id, waiting):
-        if lanes.impacted_targets_of(queue, other).overlaps(own_targets):
-            yield other.id
+def _waiting_before(queue: Queue, submission: Submission, now: Instant) -> Iterator[Submission]:
+    """Those that wait and go first."""
+    return takewhile(lambda other: other.id != submission.id, batching.waiting_in_order(queue, now))
 
 
 def _explain_active(queue: Queue, submission: Submission, batch: Batch) -> WaitReason:

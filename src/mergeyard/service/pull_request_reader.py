@@ -141,11 +141,11 @@ async def _fetch_heads(
     fetches_all = context.host.forge is None and not index.too_large and is_many
     head_refs = [context.host.head_ref_pattern] if fetches_all else list(map(context.host.head_ref, new))
     try:
-        return await context.mirror.fetch([*head_refs, *target_refs])
+        return dict(await context.mirror.fetch([*head_refs, *target_refs]))
     except LimitExceededError:
         if not new:
             raise
-    refs = await context.mirror.fetch(target_refs)
+    refs = dict(await context.mirror.fetch(target_refs))
     for number in new:
         try:
             refs |= await context.mirror.fetch([context.host.head_ref(number)])

@@ -5,7 +5,15 @@ from uuid import RFC_4122, UUID
 import pytest
 
 from mergeyard.domain import ids
-from mergeyard.domain.ids import QueueId, QueueKey, Repo, SubmissionId, derive_run_id, derive_submission_uuid
+from mergeyard.domain.ids import (
+    QueueId,
+    QueueKey,
+    Repo,
+    SubmissionId,
+    derive_run_id,
+    derive_submission_uuid,
+    object_format_of,
+)
 
 
 def test_the_same_run_of_the_same_queue_always_has_the_same_id():
@@ -62,3 +70,7 @@ def test_what_lacks_a_part_names_no_repository(text: str):
 
 def test_the_prefix_of_test_branches_is_the_status_context():
     assert f"{ids.STATUS_CONTEXT}/" == ids.TEST_BRANCH_PREFIX
+
+
+def test_the_length_of_a_name_shows_the_object_format():
+    assert [object_format_of("a" * digits).name for digits in (40, 64)] == ["sha1", "sha256"]

@@ -11,6 +11,7 @@ from mergeyard.domain.timestamps import (
     LongerThan,
     completed_durations,
     earliest,
+    format_clock,
     format_duration,
     later,
     stopped_durations,
@@ -63,3 +64,7 @@ def test_completed_and_stopped_durations_are_separated():
 )
 def test_a_duration_is_rounded_to_two_units(milliseconds: int | None, text: str):
     assert format_duration(milliseconds) == text
+
+
+def test_a_clock_shows_hours_and_minutes():
+    assert format_clock(Instant(3 * DAY + 12 * HOUR + 5 * MINUTE + 59 * SECOND)) == "12:05 UTC"

@@ -193,6 +193,10 @@ def test_a_base_whose_base_run_failed_is_broken():
     assert blame.base_health(blame.record_broken_base(UNTESTED, ROOT, Instant(0)), FAILED_RUN) is BaseHealth.BROKEN
 
 
+def test_a_broken_base_that_is_not_the_tip_is_not_tested_again_by_itself():
+    assert blame.record_broken_base(UNTESTED, Sha("older"), Instant(0)).target_branch.base_retry is None
+
+
 def test_a_base_whose_base_runs_passed_and_failed_is_known_to_pass():
     queue = blame.record_broken_base(blame.record_passed_base(UNTESTED, ROOT), ROOT, Instant(0))
     assert blame.base_health(queue, FAILED_RUN) is BaseHealth.PASSING
