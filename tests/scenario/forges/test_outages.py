@@ -7,6 +7,7 @@ from mergeyard.domain.timestamps import HOUR
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.driver import POSITIVE
+from tests.support.forge_drivers.github import GithubDriver
 from tests.support.forge_scenario import USUAL_POLL_INTERVAL_S
 from tests.support.forges.faults import (
     ALWAYS,
@@ -244,6 +245,7 @@ async def test_what_is_under_test_merges_with_the_last_requests_and_what_waits_i
         scenario.open(1, 2, 3)
         await scenario.submit(1, 2)
         await scenario.advance_one_second()
+        assert isinstance(scenario.forge, GithubDriver)
         scenario.forge.github.limits.leave(499)
         await scenario.advance_time(USUAL_POLL_INTERVAL_S * SECOND)
         await scenario.comment(3, "/merge")

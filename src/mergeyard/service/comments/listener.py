@@ -197,11 +197,11 @@ class CommentPublisher:
             pr_view = view_submission(queue_actor.queue, submission, self._registry.clock.now(), queue_actor.forecast)
             if config.comments_enabled:
                 is_progress = bool(thread_state.comment_text) and _shows_progress(pr_view)
-                with _log_refusal(queue_actor, number), _skip_progress(is_progress):
+                with _log_refusal(queue_actor, number), _skip_progress(queue_actor, number, is_progress=is_progress):
                     await self._update_comment(queue_actor, forge, pr_view, thread_state)
             if config.status_check_enabled:
                 is_progress = bool(thread_state.status_text) and _shows_progress(pr_view)
-                with _log_refusal(queue_actor, number), _skip_progress(is_progress):
+                with _log_refusal(queue_actor, number), _skip_progress(queue_actor, number, is_progress=is_progress):
                     await self._update_status(queue_actor, forge, pr_view, thread_state)
             if submission.state in TERMINAL_STATES and thread_state.label:
                 with _log_refusal(queue_actor, number):
@@ -352,7 +352,7 @@ def _shows_progress(pr_view: SubmissionView) -> bool:
 
 
 @contextmanager
-def _skip_progress(is_progress: bool) -> Generator[None]:
+def _skip_progress(queue_actor: QueueActor, number: PullRequestNumber, *, is_progress: bool) -> Generator[None]:
     """Progress is not written while the Git host allows only a few more requests: the first answer and the end are, and
     each shows the whole state."""
     if not is_progress:
@@ -362,7 +362,7 @@ def _skip_progress(is_progress: bool) -> Generator[None]:
         with requests_for(RequestPurpose.DISPLAY):
             yield
     except AllowanceKept as kept:
-        log.info("progress_not_published", error=str(kept))
+        log.info("progress_not_published", queue=str(queue_actor.key), number=number, error=str(kept))
 
 
 LABEL_ACTOR = "label"
