@@ -83,6 +83,9 @@ ForgeNotice = PullRequestNotice | BranchNotice | CommitNotice
 
 # Comments and labels.
 
+OWN_COMMENT_PREFIX = "<!-- mergeyard"
+"""The start of every text that we post. A comment that starts with it is never a command, also if a user wrote it."""
+
 
 class Comment(Struct, frozen=True, kw_only=True):
     id: str

@@ -144,6 +144,11 @@ IRRELEVANT: dict[str, tuple[str, Any]] = {
         "issue_comment",
         REPOSITORY | {"action": "edited", "issue": {"number": 1, "pull_request": {"url": "-"}}},
     ),
+    "a comment of our own": (
+        "issue_comment",
+        REPOSITORY
+        | {"action": "created", "issue": {"number": 1, "pull_request": {}}, "comment": {"body": "<!-- mergeyard -->"}},
+    ),
     "a comment on an issue": ("issue_comment", REPOSITORY | {"issue": {"number": 1}}),
     "a tag": ("push", REPOSITORY | {"ref": "refs/tags/v1"}),
     "a star": ("star", REPOSITORY | {"action": "created"}),

@@ -173,6 +173,7 @@ def body(kind: str, **facts: Any) -> bytes:
         body("merge_request", object_attributes={"iid": "one"}),
         body("note", object_attributes={"noteable_type": "Issue"}, issue={"iid": 1}),
         body("note", object_attributes={"action": "update"}, merge_request={"iid": 1}),
+        body("note", object_attributes={"note": "<!-- mergeyard -->\nQueued"}, merge_request={"iid": 1}),
         body("build", sha="1" * 40, project=None),
         body("pipeline", object_attributes=None),
     ],

@@ -11,7 +11,14 @@ from msgspec.json import Decoder
 
 from mergeyard.domain.ids import SHA_PATTERN, PullRequestNumber, Repo, Sha
 from mergeyard.domain.timestamps import MINUTE, SECOND, Instant
-from mergeyard.ports.forge import BranchNotice, CommitNotice, ForgeNotice, InvalidSignature, PullRequestNotice
+from mergeyard.ports.forge import (
+    OWN_COMMENT_PREFIX,
+    BranchNotice,
+    CommitNotice,
+    ForgeNotice,
+    InvalidSignature,
+    PullRequestNotice,
+)
 
 BRANCH_PREFIX = "refs/heads/"
 MISMATCH = "the signature is missing or does not match the configured secret"
@@ -63,6 +70,10 @@ class CheckedCommit(Struct, frozen=True):
     name: str | None = None
 
 
+class PostedText(Struct, frozen=True):
+    body: str = ""
+
+
 class GithubPayload(Struct, frozen=True, kw_only=True):
     """The identifying members of all event types that we handle."""
 
@@ -70,6 +81,7 @@ class GithubPayload(Struct, frozen=True, kw_only=True):
     action: str = ""
     pull_request: Numbered | None = None
     issue: Numbered | None = None
+    comment: PostedText | None = None
     is_pull: bool = False
     """Gitea: whether the issue is a pull request."""
     check_run: CheckedCommit | None = None
@@ -102,6 +114,8 @@ def parse_github_notice(host: str, headers: Mapping[str, str], body: bytes) -> F
             return PullRequestNotice(repo, PullRequestNumber(number))
         case "issue_comment", GithubPayload(action="edited"):
             # An edited comment is no command. Each change of our own comment causes such a webhook.
+            return None
+        case "issue_comment", GithubPayload(comment=PostedText(body=text)) if text.startswith(OWN_COMMENT_PREFIX):
             return None
         case "issue_comment", GithubPayload(issue=Numbered() as issue) if (
             payload.is_pull or issue.pull_request is not None
@@ -140,6 +154,7 @@ class Identified(Struct, frozen=True):
     action: str | None = None
     iid: PositiveInt32 | None = None
     sha: CommitSha | None = None
+    note: str | None = None
 
 
 class GitlabPayload(Struct, frozen=True, kw_only=True):
@@ -201,6 +216,8 @@ def parse_gitlab_notice(host: str, body: bytes) -> ForgeNotice | None:
             return PullRequestNotice(repo, PullRequestNumber(number))
         case "note", GitlabPayload(object_attributes=Identified(action="update")):
             # An edited note is no command. Each change of our own note causes such a webhook.
+            return None
+        case "note", GitlabPayload(object_attributes=Identified(note=str(text))) if text.startswith(OWN_COMMENT_PREFIX):
             return None
         case "note", GitlabPayload(merge_request=Identified(iid=int(number))):
             return PullRequestNotice(repo, PullRequestNumber(number))

@@ -21,6 +21,7 @@ from mergeyard.domain.timestamps import MINUTE, SECOND, Instant
 from mergeyard.engine.admission import not_ready_reason
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import (
+    OWN_COMMENT_PREFIX,
     AllowanceKept,
     Comment,
     Forge,
@@ -385,7 +386,7 @@ class ThreadHandler:
         """Stores that a command is executed, with the reply, before anything is sent: if the reply fails, it is sent
         later, and the command must not be executed again."""
         outcome, thread_state = None, self.stored_thread.state
-        if self.queue_actor.queue.config.commands_enabled and not comment.text.startswith(texts.COMMENT_MARKER_PREFIX):
+        if self.queue_actor.queue.config.commands_enabled and not comment.text.startswith(OWN_COMMENT_PREFIX):
             request = self._build_request(comment.author, comment.id)
             outcome = await self.executor.execute(self.forge, request, comment)
         thread_state.mark_handled(comment)
@@ -397,7 +398,7 @@ class ThreadHandler:
         """Replies once per pull request, and only to a user with write access."""
         thread_state, branch = self.stored_thread.state, self.pull_request.base_branch
         is_answered = thread_state.no_queue_answered or not self.queue_actor.queue.config.commands_enabled
-        is_command = not comment.text.startswith(texts.COMMENT_MARKER_PREFIX) and commands.parse_command(comment.text)
+        is_command = not comment.text.startswith(OWN_COMMENT_PREFIX) and commands.parse_command(comment.text)
         if is_command and not is_answered:
             with suppress(HostRefused):  # the queue cannot read who has write access
                 key = QueueKey(self.queue_actor.key.repo, branch)

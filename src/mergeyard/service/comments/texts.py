@@ -14,11 +14,10 @@ from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import Requirement, Status, StatusState, Submission
 from mergeyard.domain.states import LIVE_STATES, REASON_MESSAGES, REQUIREMENT_REASONS, PullRequestState, Reason
 from mergeyard.domain.timestamps import SECOND, Instant, format_clock
+from mergeyard.ports.forge import OWN_COMMENT_PREFIX
 from mergeyard.service.views import MAX_REQUIREMENTS, SubmissionView, render_last_change, render_requirement
 
-COMMENT_MARKER_PREFIX = "<!-- mergeyard"
-"""The start of every text that we post."""
-COMMENT_MARKER = f"{COMMENT_MARKER_PREFIX} -->"
+COMMENT_MARKER = f"{OWN_COMMENT_PREFIX} -->"
 MAX_STATUS_CHARS = 140
 """The length of a status description that every forge shows."""
 MAX_TITLE_PULL_REQUESTS = 10
@@ -236,13 +235,13 @@ def build_closing_comment(branch: str, commit: Sha, *, has_new_commits: bool) ->
         else "The Git host does not show it as merged, so the queue closed it. No action is needed."
     )
     merged = f"The queue merged this pull request into {render_code(branch)} as {commit}."
-    return f"{COMMENT_MARKER_PREFIX} closing -->\n{merged} {next_step}"
+    return f"{OWN_COMMENT_PREFIX} closing -->\n{merged} {next_step}"
 
 
 def build_not_moved_back_comment(branch: str, head: Sha) -> str:
     """For a head branch that the queue moved, or tried to move, for a merge that did not happen."""
     return (
-        f"{COMMENT_MARKER_PREFIX} not-moved-back -->\nThe queue tried to move the branch {render_code(branch)} for a "
+        f"{OWN_COMMENT_PREFIX} not-moved-back -->\nThe queue tried to move the branch {render_code(branch)} for a "
         f"merge that did not happen, and cannot move it back. If the branch is not at {head}, push that commit to it "
         "with `git push --force-with-lease`, then submit the pull request again."
     )
@@ -262,7 +261,7 @@ def build_not_merged_status() -> Status:
 
 
 def render_reply(comment: str, user: str, detail: str) -> str:
-    return f"{COMMENT_MARKER_PREFIX} answers {comment} -->\n@{user} {detail}\n"
+    return f"{OWN_COMMENT_PREFIX} answers {comment} -->\n@{user} {detail}\n"
 
 
 def render_state(view: SubmissionView, number_prefix: str = "#") -> str:

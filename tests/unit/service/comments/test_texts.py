@@ -240,7 +240,7 @@ def test_the_status_of_a_concluded_pull_request_is_truncated_to_140_characters()
 
 def test_a_reply_is_recognized_by_its_first_line():
     text = texts.render_reply("77", "ada", texts.WRITE_ACCESS_REQUIRED)
-    assert text.startswith(f"{texts.COMMENT_MARKER_PREFIX} answers 77 -->\n@ada Only users with write access")
+    assert text.startswith(f"{texts.OWN_COMMENT_PREFIX} answers 77 -->\n@ada Only users with write access")
 
 
 def test_an_unknown_argument_is_quoted():
