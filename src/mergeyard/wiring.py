@@ -44,7 +44,7 @@ from mergeyard.ports.forge import Host
 from mergeyard.ports.git import Identity, MissingObject
 from mergeyard.ports.store import Store
 from mergeyard.service.git_names import TEST_BRANCH_REF_PATTERN
-from mergeyard.service.metrics import REGISTRY, measure_disk
+from mergeyard.service.metrics import REGISTRY, measure_disk, measure_hosts
 from mergeyard.service.repositories import DEFAULT_ADDRESS
 from mergeyard.service.retention import Retention
 from mergeyard.service.service import Service
@@ -152,6 +152,7 @@ def make_service(settings: Settings, public_url: str) -> Service:
     limits = choose_limits(settings.git_max_memory_mb, settings.git_max_cpu_seconds)
     git = GitCli(settings.data_dir / "mirrors", Identity(settings.committer_name, DEFAULT_ADDRESS), limits)
     hosts = make_hosts(settings)
+    measure_hosts(hosts)
 
     async def check_out(repo: Repo, commit: Sha, folder: str) -> None:
         mirror = await git.mirror(str(repo), await hosts[repo.host].remote(repo))

@@ -50,6 +50,19 @@ def current_purpose() -> RequestPurpose:
     return _purpose.get()
 
 
+class RequestBudget(Struct, frozen=True, kw_only=True):
+    """How many requests a Git host still accepts from one of our accounts."""
+
+    account: str
+    """`token`, `app`, or `installation` with its number."""
+    api: str
+    """`rest` or `graphql`: each has its own."""
+    limit: int
+    remaining: int
+    resets_at: Instant
+    """When `remaining` becomes `limit` again."""
+
+
 # Webhooks from the forge.
 
 
@@ -257,6 +270,10 @@ class Forge(Protocol):
         ...
 
     async def close_draft(self, repo: Repo, branch: str) -> None: ...
+
+    def list_budgets(self) -> Sequence[RequestBudget]:
+        """Of the accounts that sent requests from this process, as the Git host reported them. Sends nothing."""
+        ...
 
     async def diagnose(self, repo: Repo | None, queues: Sequence[QueueSetup] = ()) -> Sequence[Finding]:
         """Checks what the service needs on this forge, and in this repository if given: for the target branches of its

@@ -1,13 +1,17 @@
 """Prometheus metrics of this process, for operators; docs/reference/metrics.md explains each."""
 
 import shutil
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
 
 from mergeyard.domain.events import MismatchKind
+from mergeyard.ports.forge import Host
 
 REGISTRY = CollectorRegistry()
 ProcessCollector(registry=REGISTRY)
@@ -56,8 +60,42 @@ AUDIT_LAST_ROUND = _gauge(
     "mergeyard_audit_last_round_timestamp_seconds",
     "Time at which the merge audit last completed all queues that were due.",
 )
+HOST_REQUEST_LABELS = ["host", "account", "api"]
+
+
+class HostBudgets(Collector):
+    """Reads at every scrape what the Git hosts reported last."""
+
+    def __init__(self) -> None:
+        self.hosts: Mapping[str, Host] = {}
+
+    def collect(self) -> Iterable[Metric]:
+        remaining = GaugeMetricFamily(
+            "mergeyard_host_requests_remaining",
+            "Requests that the Git host still accepts from an account of ours.",
+            labels=HOST_REQUEST_LABELS,
+        )
+        limit = GaugeMetricFamily(
+            "mergeyard_host_requests_limit",
+            "Requests that it accepts in one period.",
+            labels=HOST_REQUEST_LABELS,
+        )
+        for name, host in self.hosts.items():
+            for budget in () if host.forge is None else host.forge.list_budgets():
+                labels = [name, budget.account, budget.api]
+                remaining.add_metric(labels, budget.remaining)
+                limit.add_metric(labels, budget.limit)
+        return remaining, limit
+
+
+HOST_BUDGETS = HostBudgets()
+REGISTRY.register(HOST_BUDGETS)
 DATA_DIR_FREE = _gauge("mergeyard_data_dir_free_bytes", "Free bytes on the disk of the data directory.")
 DATA_DIR_SIZE = _gauge("mergeyard_data_dir_size_bytes", "Total bytes of that disk.")
+
+
+def measure_hosts(hosts: Mapping[str, Host]) -> None:
+    HOST_BUDGETS.hosts = hosts
 
 
 def measure_disk(folder: Path) -> None:

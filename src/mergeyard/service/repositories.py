@@ -14,7 +14,7 @@ from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, Sha
 from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest, RequiredSource, RequiredStatuses
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Member, Step
-from mergeyard.domain.timestamps import MINUTE, Instant, later
+from mergeyard.domain.timestamps import MINUTE, Instant, format_clock, later
 from mergeyard.engine import merging
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import (
@@ -23,6 +23,7 @@ from mergeyard.ports.forge import (
     HostError,
     HostUnavailable,
     QueueSetup,
+    RequestBudget,
     RequestPurpose,
     requests_for,
 )
@@ -258,11 +259,34 @@ async def diagnose_host(
     """Checks what the service needs at the Git host, and in this repository for its queues if one is given."""
     try:
         async with asyncio.timeout(timeout_s):
-            return await _collect_findings(host, repo, queues)
+            return [*await _collect_findings(host, repo, queues), *describe_budgets(host)]
     except TimeoutError:
         return [Finding(False, f"{host.name} did not answer within {timeout_s:g} seconds. Try again later.")]
     except HostError as error:
         return [Finding(False, f"{error}. Check the address of {host.name} in the settings, then try again.")]
+
+
+LOW_BUDGET_DIVISOR = 5
+"""Below a fifth, dialogs and progress in comments stop: see `KEPT_PERCENT` of the rate limits."""
+
+
+def describe_budgets(host: Host) -> list[Finding]:
+    """How many requests the Git host still accepts, of each account that sent one from this process."""
+    if host.forge is None:
+        return []
+    return [_describe_budget(host.name, budget) for budget in host.forge.list_budgets()]
+
+
+def _describe_budget(name: str, budget: RequestBudget) -> Finding:
+    kind = "GraphQL queries" if budget.api == "graphql" else "requests"
+    message = (
+        f"{name} accepts {budget.remaining:,} of {budget.limit:,} {kind} ({budget.account}) "
+        f"until {format_clock(budget.resets_at)}"
+    )
+    if budget.remaining * LOW_BUDGET_DIVISOR >= budget.limit:
+        return Finding(True, f"{message}.")
+    effect = "dialogs and progress in comments wait until then, and merges go on"
+    return Finding(True, f"{message}: {effect}. If this is frequent, test batches.", advice=True)
 
 
 async def _collect_findings(host: Host, repo: Repo | None, queues: Sequence[QueueSetup]) -> Sequence[Finding]:

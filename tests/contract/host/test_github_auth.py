@@ -352,3 +352,16 @@ async def test_a_token_that_git_rejects_is_an_error(github: GithubEnvironment, t
         mirror = await mirrors(tmp_path).mirror("acme/app", await host.remote(github.repo))
     with pytest.raises(GitError):
         await mirror.fetch(["refs/heads/main"])
+
+
+@asynchronous
+async def test_each_installation_shows_what_github_still_accepts_from_it(app: GithubEnvironment, clock: ManualClock):
+    app.open(1)
+    async with app.host() as host:
+        assert host.list_budgets() == []
+        await host.read_pull_request(app.repo, ONE)
+        (budget,) = [each for each in host.list_budgets() if each.account == f"installation {INSTALLATION}"]
+        assert (budget.api, budget.limit, budget.remaining < 5000) == ("rest", 5000, True)
+        clock.move_to(later(clock.now(), HOUR))
+        renewed = {each.account: each.remaining for each in host.list_budgets()}
+        assert renewed[budget.account] == 5000

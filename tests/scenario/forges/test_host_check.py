@@ -13,6 +13,7 @@ from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, Merg
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import QueueSetup
+from mergeyard.service.metrics import REGISTRY, measure_hosts
 from mergeyard.service.repositories import read_queue_setup
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.github import TOKEN, GithubDriver
@@ -59,6 +60,30 @@ def check(folder: Path, scenario: ForgeScenario, repo: str = "git.local/Acme/App
         f'url = "{scenario.forge.settings.url}"\napi_url = "{scenario.forge.settings.api_url}"\n'
     )
     return CliRunner().invoke(app, ["host", "check", repo, "--config", str(settings)])
+
+
+@asynchronous
+async def test_what_the_git_host_still_accepts_is_a_metric_on_the_page_and_in_the_check(tmp_path: Path):
+    labels = {"host": "git.local", "account": "token", "api": "rest"}
+    async with (
+        a_forge_scenario(tmp_path, make_protected) as scenario,
+        a_signed_in_client(scenario, Scope.ADMIN) as visitor,
+    ):
+        measure_hosts(scenario.service.repositories.hosts)
+        limits = cast(GithubDriver, scenario.forge).github.limits
+        for number, left, effect in ((1, 1021, ""), (2, 900, ": dialogs and progress in comments wait until then")):
+            limits.leave(left)
+            scenario.open(number)
+            await scenario.wait_until_idle()
+            shown = REGISTRY.get_sample_value("mergeyard_host_requests_remaining", labels)
+            assert shown is not None
+            assert left - 20 < shown < left
+            assert REGISTRY.get_sample_value("mergeyard_host_requests_limit", labels) == 5000
+            page = await visitor.get("/administration/hosts")
+            assert f"git.local accepts {shown:,.0f} of 5,000 requests (token) until 23:13 UTC" in page.text
+            assert effect in page.text
+        checked = await visitor.post("/administration/hosts", host="git.local", repo="acme/app")
+        assert "of 5,000 requests (token) until 23:13 UTC: dialogs and progress in comments wait" in checked.text
 
 
 @asynchronous

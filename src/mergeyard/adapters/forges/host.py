@@ -42,6 +42,7 @@ from mergeyard.ports.forge import (
     HostUnavailable,
     InvalidSignature,
     QueueSetup,
+    RequestBudget,
     Thread,
 )
 from mergeyard.ports.git import Remote
@@ -307,6 +308,9 @@ class ForgeHost(ABC):
         reply.raise_for_status(allowed=MISSING_STATUSES)
 
     # Webhooks and diagnostics
+
+    def list_budgets(self) -> Sequence[RequestBudget]:
+        return self._client.list_budgets("token")
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes) -> Sequence[ForgeNotice]:
         if not self._config.webhook_secret:

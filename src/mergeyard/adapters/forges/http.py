@@ -36,6 +36,7 @@ from mergeyard.ports.forge import (
     HostAccessLost,
     HostError,
     HostUnavailable,
+    RequestBudget,
     RequestPurpose,
     current_purpose,
     requests_for,
@@ -256,6 +257,11 @@ class ForgeClient:
             self._query_limits.record_response(429, reply.headers)
             raise self._query_limits.to_error(str(reply.to_error()), ALL_CALLS)
         return reply.raise_for_status()
+
+    def list_budgets(self, account: str) -> list[RequestBudget]:
+        rest = self._limits.read_budget(account, "rest")
+        graphql = self._query_limits.read_budget(account, "graphql")
+        return [budget for budget in (rest, graphql) if budget is not None]
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -21,6 +21,7 @@ from mergeyard.ports.forge import (
     HostRefused,
     HostUnavailable,
     RateLimited,
+    RequestBudget,
     RequestPurpose,
     current_purpose,
 )
@@ -271,6 +272,19 @@ class RateLimits:
                 self._resets_at,
                 now,
             )
+
+    def read_budget(self, account: str, api: str) -> RequestBudget | None:
+        """None while the forge has not reported one."""
+        if self._remaining is None or not self._limit:
+            return None
+        is_renewed = self._clock.now() >= self._resets_at
+        return RequestBudget(
+            account=account,
+            api=api,
+            limit=self._limit,
+            remaining=self._limit if is_renewed else self._remaining,
+            resets_at=self._resets_at,
+        )
 
     @asynccontextmanager
     async def write(self, *kinds: str) -> AsyncGenerator[None]:

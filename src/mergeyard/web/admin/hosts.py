@@ -8,7 +8,7 @@ from starlette.responses import Response
 from mergeyard.domain.ids import Repo
 from mergeyard.ports.forge import ChecksFrom, Finding, Host, QueueSetup
 from mergeyard.service.errors import Code, RequestRefused
-from mergeyard.service.repositories import diagnose_host, read_queue_setup
+from mergeyard.service.repositories import describe_budgets, diagnose_host, read_queue_setup
 from mergeyard.web.rendering import PageRequest
 
 PROVIDER_NAMES = {"git": "local Git", "github": "GitHub", "gitlab": "GitLab", "gitea": "Gitea or Forgejo"}
@@ -83,6 +83,7 @@ async def _render(page: PageRequest, host_check: HostCheck | None) -> Response:
         "" if host_check is None else host_check.error,
         hosts=[(host, repos) for host, repos in hosts if repos or not token.repos],
         host_check=host_check,
+        budgets={host.name: () if token.repos else describe_budgets(host) for host, _ in hosts},
         provider_names=PROVIDER_NAMES,
         check_sources=CHECK_SOURCES,
     )

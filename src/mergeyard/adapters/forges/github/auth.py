@@ -16,7 +16,7 @@ from mergeyard.adapters.forges.host import ForgeHost
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, Instant
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import Finding, HostAccessLost, HostRefused, HostUnavailable
+from mergeyard.ports.forge import Finding, HostAccessLost, HostRefused, HostUnavailable, RequestBudget
 
 CLOCK_SKEW_S = 60
 """`iat` is set this far into the past, in case our clock is ahead of GitHub's."""
@@ -268,6 +268,13 @@ class Authentication(ForgeHost):
             installations.forget_members_token(repo)
 
         return client.for_repository(repo, path, build_headers, on_unauthorized).without_repository()
+
+    def list_budgets(self) -> list[RequestBudget]:
+        own = "token" if self._installations is None else "app"
+        found = self._client.list_budgets(own)
+        for installation, client in self._clients.items():
+            found += client.list_budgets(f"installation {installation}")
+        return found
 
     async def has_repository(self, repo: Repo) -> bool:
         try:
