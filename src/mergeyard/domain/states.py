@@ -321,7 +321,7 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.PROVIDER_UNAVAILABLE: (
         "The queue cannot reach the repository on the Git host. The queue continues when it can."
     ),
-    Reason.RATE_LIMITED: "The Git host limits how many requests it accepts. Wait: the queue continues by itself.",
+    Reason.RATE_LIMITED: "The Git host limits how many requests it accepts. The queue continues by itself.",
     Reason.PROVIDER_REFUSED: (
         "The Git host refuses what the queue asks of it. An administrator has to repair the permission or the rule."
     ),

@@ -264,7 +264,7 @@ class RateLimits:
             return
         if self._remaining == 0:
             wait_s = _to_seconds(self._resets_at - now)
-            message = f"{self.name} allows no more requests for {wait_s} seconds"
+            message = f"{self.name} allows no request for {wait_s} seconds"
             raise RateLimited(message, self._resets_at, now)
         if self._remaining * 100 < self._limit * KEPT_PERCENT[current_purpose()]:
             raise AllowanceKept(
