@@ -229,9 +229,10 @@ def parse_command(text: str) -> Command | UnknownArgument | None:
     """Parses the first line. None if it is not a command.
 
     Phones begin a line with a capital letter, and people end one with a full stop: `/Merge cancel.` is a command too.
+    Unicode has line separators that `split` takes for blanks. A comment that shows two lines must not be one order.
     """
-    line = text.strip().partition("\n")[0].rstrip().removesuffix(".")
-    parts = line.lower().split()
+    first_line = next(iter(text.strip().splitlines()), "")
+    parts = first_line.rstrip().removesuffix(".").lower().split()
     if not parts or parts[0] not in COMMAND_PREFIXES:
         return None
     if parts[1:] and parts[1] in OTHER_VERBS:

@@ -110,6 +110,11 @@ def test_other_comments_are_not_commands(text: str):
     assert parse_command(text) is None
 
 
+@pytest.mark.parametrize("separator", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_only_the_first_line_is_a_command_whatever_ends_it(separator: str):
+    assert parse_command(f"/merge{separator}--force") == Command(verb=Verb.SUBMIT)
+
+
 @pytest.mark.parametrize(
     ("text", "argument"),
     [
