@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PLACES = ("README.md", "SECURITY.md", "CONTRIBUTING.md", "mkdocs.yml", "Dockerfile", "deploy", "docs", "pyproject.toml")
+PLACES = (
+    *("README.md", "SECURITY.md", "CONTRIBUTING.md", "mkdocs.yml", "Dockerfile", "deploy", "docs"),
+    *("src/mergeyard/cli/server.py", "pyproject.toml"),
+)
 """Files, and folders with all their files. The last one has the old addresses: an interrupted run can be repeated."""
 ADDRESS = re.compile(r"https://[\w.-]+(?:/[\w.-]+)*")
 

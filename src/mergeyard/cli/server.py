@@ -63,6 +63,7 @@ GC_THRESHOLD = 50_000
 THREAD_SWITCH_INTERVAL_S = 0.0005
 """A tenth of Python's default: a thread that parses a large upload would otherwise delay every response several
 times."""
+CONFIGURATION_PAGE = "https://docs.example.com/mergeyard/operate/configuration/"
 PR_SET_DUMPABLE = 4
 """From linux/prctl.h."""
 
@@ -72,7 +73,7 @@ def serve(config: Path | None, options: Mapping[str, object]) -> None:
     _protect_secrets()
     logging.configure_logging(settings.log_format, settings.log_level, sys.stderr)
     if not settings.hosts:
-        log.warning("no_host_configured", advice="add a host to the settings file, see docs/operate/configuration.md")
+        log.warning("no_host_configured", advice=f"add a host to the settings file, see {CONFIGURATION_PAGE}")
     _warn_about_untrusted_checks(settings)
     fix_mmap_threshold()
     raise_open_file_limit()
