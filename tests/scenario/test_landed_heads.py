@@ -243,6 +243,7 @@ async def test_stacked_pull_requests_that_change_the_same_lines_are_squashed_tog
         scenario.open(1, files={"README": "lower\n"})
         scenario.open(2, base="feature1", files={"README": "upper\n"})
         await scenario.submit(1, 2)
+        assert scenario.origin.files(scenario.run_of(2).tip)["README"] == "upper\n"
         await scenario.passes(1)
         await scenario.passes(2)
         assert await scenario.state(2) == "merged: merged_by_queue"
