@@ -134,7 +134,7 @@ async def _fetch_heads(
     target_refs: Collection[str],
     heads: Heads,
     new: Collection[PullRequestNumber],
-) -> dict[str, Sha]:
+) -> Mapping[str, Sha]:
     """One pull request with objects that are too large for git must not keep the others from being fetched: then each
     head is fetched alone, and one that is too large not again."""
     is_many = index.postponed is not None or len(new) > MAX_NEW_HEADS
