@@ -20,10 +20,11 @@ from mergeyard.adapters.git_cli.limits import (
     read_usable_memory,
 )
 from mergeyard.adapters.git_cli.process import GitRunner
-from mergeyard.ports.git import Identity, LimitExceededError, Mirror, Remote, TooManyPathsError
+from mergeyard.ports.git import Conflict, Identity, LimitExceededError, Mirror, Remote, TooManyPathsError
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
 
+MAX_RENAMES = 1000
 SMALL = Limits(memory_bytes=48 * MIB, repository_memory_bytes=96 * MIB, cpu_s=1)
 
 
@@ -208,6 +209,20 @@ async def test_a_file_that_is_renamed_and_changed_is_still_found(mirror: Mirror,
     await mirror.fetch(["refs/heads/*"])
     tree = await mirror.merge(origin.tip("main"), origin.tip("feature"))
     assert "other/name.txt" in origin_files(mirror, tree)
+
+
+@asynchronous
+async def test_more_renamed_and_changed_files_than_the_limit_are_conflicts(mirror: Mirror, origin: Origin):
+    """Git would compare each of them with each other one, and merge them after a while."""
+    names = [str(each) for each in range(MAX_RENAMES + 1)]
+    lines = {name: [f"{name} {line}\n" for line in range(8)] for name in names}
+    origin.commit("main", {f"old/{name}": "".join(lines[name]) for name in names})
+    origin.branch("feature", base="main")
+    renamed = {f"new/{name}-moved": "".join([*lines[name], "at the end\n"]) for name in names}
+    origin.commit("feature", {f"old/{name}": None for name in names} | renamed)
+    origin.commit("main", {f"old/{name}": "".join(["at the beginning\n", *lines[name]]) for name in names})
+    await mirror.fetch(["refs/heads/*"])
+    assert isinstance(await mirror.merge(origin.tip("main"), origin.tip("feature")), Conflict)
 
 
 # Slots.
