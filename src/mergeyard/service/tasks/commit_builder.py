@@ -151,7 +151,7 @@ class MergeCommitBuilder:
         whole = await landed_heads.merge(self.context, onto, member.head, landed)
         if isinstance(whole, Conflict):
             return whole
-        step = await self._rebase_commits(member, onto, [commit for commit in commits if len(commit.parents) == 1])
+        step = await self._rebase_commits(member, onto, [commit for commit in commits if len(commit.parents) < 2])
         if isinstance(step, Conflict):
             return RebaseDiffers(f"Its commits conflict in {describe_paths(step)}; the merge does not.")
         if step.tree != whole:
