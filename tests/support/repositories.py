@@ -142,6 +142,11 @@ class Origin:
         digits = 64 if self.object_format == SHA256 else 40
         return Sha(f"{number:0{digits}x}")
 
+    @property
+    def null_sha(self) -> Sha:
+        """Stands for no object: only zeros."""
+        return self.unknown_sha(0)
+
     def ref(self, place: str) -> Sha | None:
         """The commit of a branch or ref, if it exists; a commit is returned as it is."""
         if SHA.fullmatch(place):

@@ -85,10 +85,6 @@ def be_unknown(gitlab: GitlabEnvironment) -> None:
     gitlab.project.members.pop(BOT)
 
 
-def use_sha256(gitlab: GitlabEnvironment) -> None:
-    gitlab.project.object_format = "sha256"
-
-
 def be_archived(gitlab: GitlabEnvironment) -> None:
     gitlab.project.archived = True
 
@@ -145,7 +141,6 @@ def require_sign_offs(gitlab: GitlabEnvironment) -> None:
         (forget_the_token, "401"),
         (be_unknown, "add its account to the members"),
         (be_unknown, "the proxy in front of GitLab does not decode %2F"),
-        (use_sha256, "acme/app is a SHA-256 repository, which Mergeyard does not support: use one with SHA-1."),
         (be_archived, "acme/app is archived, so the queue cannot change it: unarchive it (Settings > General)."),
         (only_report, "give it the role Developer or Maintainer"),
         (only_report, "The token cannot read the protected branches: give its account the role Developer or"),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.ids import SHA_PATTERN, Sha
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.ports.external import Clock
 from mergeyard.settings import ForgeHost, Provider
@@ -39,7 +39,7 @@ class GiteaDriver:
         merge="/pulls/[0-9]+/merge$",
         comments="/issues/[0-9]+/comments$",
         reactions="/reactions$",
-        statuses="/commits/[0-9a-f]{40}/status(es)?$",
+        statuses=f"/commits/({SHA_PATTERN})/status(es)?$",
         drafts="/pulls$",
     )
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.ids import SHA_PATTERN, Sha
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.ports.external import Clock
 from mergeyard.settings import ForgeHost, Provider
@@ -48,7 +48,7 @@ class GitlabDriver:
         merge="/merge_requests/[0-9]+/merge$",
         comments="/notes$",
         reactions="/award_emoji$",
-        statuses="/commits/[0-9a-f]{40}/statuses$",
+        statuses=f"/commits/({SHA_PATTERN})/statuses$",
         drafts="/merge_requests$",
     )
 

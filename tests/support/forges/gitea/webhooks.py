@@ -20,7 +20,6 @@ EVENTS = {
 }
 """Value of the event header where it differs from the event's name."""
 REVIEW_PREFIXES = ("pull_request_review_approved", "pull_request_review_rejected", "pull_request_review_comment")
-ZERO_SHA = Sha("0" * 40)
 
 
 class Webhooks:
@@ -43,7 +42,7 @@ class Webhooks:
 
     def send_push(self, repository: Repository, by: Account, ref: str, old: Sha | None, new: Sha | None) -> None:
         if new is not None:
-            self._send(repository, by, "push", {"ref": ref, "before": old or ZERO_SHA, "after": new})
+            self._send(repository, by, "push", {"ref": ref, "before": old or repository.origin.null_sha, "after": new})
         else:
             content = {"ref": ref.removeprefix("refs/heads/"), "ref_type": "branch"}
             self._send(repository, by, "delete", content)

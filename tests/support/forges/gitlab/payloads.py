@@ -85,7 +85,7 @@ class Payloads:
             "allow_merge_on_skipped_pipeline": project.skipped_pipeline_passes or None,
             "only_allow_merge_if_all_discussions_are_resolved": project.discussions_must_be_resolved,
             "archived": project.archived,
-            "repository_object_format": project.object_format,
+            "repository_object_format": project.origin.object_format.name,
             "jobs_enabled": project.has_ci,
             "builds_access_level": "enabled" if project.has_ci else "disabled",
             **({"merge_pipelines_enabled": project.merge_pipelines_enabled} if project.premium else {}),

@@ -10,8 +10,6 @@ from mergeyard.domain.ids import Sha
 from tests.support.forges.deliveries import Deliveries, Delivery
 from tests.support.forges.gitlab.world import CommitStatus, Hook, MergeRequest, Note, Pipeline, Project, User, World
 
-ZERO_SHA = "0" * 40
-
 
 class Webhooks:
     def __init__(self, world: World, deliveries: Deliveries) -> None:
@@ -28,7 +26,8 @@ class Webhooks:
         self._send(project, "note", "Note Hook", {"object_kind": "note"} | body, note.author)
 
     def send_push(self, project: Project, ref: str, old: Sha | None, new: Sha | None, by: User) -> None:
-        update = {"ref": ref, "before": old or ZERO_SHA, "after": new or ZERO_SHA, "checkout_sha": new}
+        null = project.origin.null_sha
+        update = {"ref": ref, "before": old or null, "after": new or null, "checkout_sha": new}
         body = update | {"user_username": by.username, "project_id": project.id}
         self._send(project, "push", "Push Hook", {"object_kind": "push"} | body, by)
 

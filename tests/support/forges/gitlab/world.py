@@ -183,7 +183,6 @@ class Project(Struct, kw_only=True):
     """The release of the server."""
     visibility: str = "private"
     """`private`, `internal` or `public`."""
-    object_format: str = "sha1"
     archived: bool = False
     """Everything can be read, nothing can be written."""
     members: dict[str, int] = field(default_factory=dict[str, int])

@@ -16,7 +16,6 @@ from mergeyard.ports.forge import Finding, HostError, HostRefused, HostUnavailab
 
 SCOPE = "api"
 MIN_TOKEN_DAYS_LEFT = 14
-OBJECT_FORMAT = "sha1"
 EXAMPLE_RUN = "01234567-89ab-4cde-8f01-23456789abcd"
 EXAMPLE_TEST_BRANCH = f"{ids.TEST_BRANCH_PREFIX}pr-1/{EXAMPLE_RUN}"
 EXAMPLE_SUBJECT = "Merge request 1: A change"
@@ -82,8 +81,6 @@ class Diagnostics(ForgeHost):
                 "every project, check that the proxy in front of GitLab does not decode %2F in addresses."
             )
             return [problem(message)]
-        if project.repository_object_format != OBJECT_FORMAT:
-            return [problem(f"{repo} is a SHA-256 repository, which Mergeyard does not support: use one with SHA-1.")]
         if project.archived:
             return [problem(f"{repo} is archived, so the queue cannot change it: unarchive it (Settings > General).")]
         account = await self._read_account()

@@ -213,7 +213,6 @@ class Project(Struct, frozen=True, kw_only=True):
     merge_pipelines_enabled: bool | None = None
     """Whether pipelines of merge requests test the merged result. Only Premium returns it."""
     archived: bool = False
-    repository_object_format: str = "sha1"
     permissions: Permissions = Permissions()
 
 
