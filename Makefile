@@ -6,10 +6,11 @@ LANDINGS ?= 1000
 REQUESTS ?= 50000
 MINUTES ?= 60
 MINUTES_TO_BUILD ?= 8
+COOLDOWN ?= 1 week
 BIN := .venv/bin
 
 LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
-	--constraints requirements/avoid.txt --no-emit-index-url --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+	--constraints requirements/avoid.txt --exclude-newer "$(COOLDOWN)" --no-emit-index-url --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
@@ -144,7 +145,7 @@ states: setup-test ## Generate docs/reference/states.md from the tables of the d
 api-page: setup-test ## Generate docs/reference/api.md from the OpenAPI document.
 	$(BIN)/python -m tests.project.api_page
 
-lock: ## Generate the lock files, also that of the lowest versions, with uv; UPGRADE=1 takes the newest versions.
+lock: ## Generate the lock files, also that of the lowest versions, with uv; UPGRADE=1 takes the newest versions that are at least COOLDOWN="1 week" old.
 	$(LOCK) --output-file requirements/run.txt
 	$(LOCK) --output-file requirements/test.txt --group test --constraints requirements/run.txt
 	$(LOCK) --output-file requirements/lowest.txt --resolution lowest-direct
