@@ -94,9 +94,14 @@ class _Retest:
         before, after = set(self.ahead_in(self.before)), set(self.ahead_in(self.after))
         if self.is_active_after() and before == after:
             return "it depends on the same as before"
+        # One that the deciding run left out was expected to leave, and its stack is the same without it.
+        batch = entries.batch_of(self.before, self.entry.submission_id)
+        deciding = None if batch is None else run_validity.current_run(self.before, batch)
+        excluded = () if deciding is None else deciding.excluded_submission_ids
         gone = [each for each in before - after if self.after.submission_of(each) is None]
         landed = self.after.target_branch.landed_submission_ids
-        left = [each for each in gone if self.before.submission_by_number[each] not in landed]
+        known = {*landed, *excluded}
+        left = [each for each in gone if self.before.submission_by_number[each] not in known]
         return f"{left} left" if left else ""
 
     def no_batchmate_left(self) -> str:

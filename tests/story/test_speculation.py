@@ -161,3 +161,13 @@ def test_a_speculative_run_never_blames_an_excluded_pr():
     story.tests_pass(stack=(2,))
     assert story.state(1) == "pending_failure"
     assert story.base_runs() == 1
+
+
+def test_a_pr_whose_only_passed_run_contained_one_that_left_is_told_so():
+    story = Story.on_an_untested_base(speculation=Speculation.BEST_FIRST, concurrency=3)
+    story.submit(1, 2)
+    story.tests_fail(1)
+    story.tests_pass(stack=(1, 2))
+    assert story.state(2) == "tests_passed"
+    story.tests_fail()
+    assert story.reasons(2)[-2:] == ("prerequisite_removed", "test_run_started")

@@ -2,6 +2,8 @@
 
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import LandingMethod, Mode
+from mergeyard.domain.ids import PullRequestNumber
+from mergeyard.domain.journal import Cause
 from mergeyard.domain.states import Reason
 from tests.support.builders import a_requirement
 from tests.support.story import Story
@@ -170,3 +172,15 @@ def test_a_pr_that_lost_its_approval_is_merged_by_force():
     story.submit(1, forced=True)
     story.tests_pass(1)
     assert story.state(1) == "merged"
+
+
+def test_a_pr_of_the_same_batch_that_has_the_commits_of_the_withdrawn_one_is_told_so():
+    story = Story(batch=2)
+    story.open(1)
+    story.open_stacked_on(1, 2)
+    for number in (1, 2):
+        approve_without_event(story, number)
+    story.submit(1, 2)
+    withdraw(story, 1)
+    assert story.causes(2, "batchmate_removed") == (Cause(PullRequestNumber(1)),)
+    assert "prerequisite_removed" not in story.reasons(2)

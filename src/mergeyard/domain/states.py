@@ -311,7 +311,7 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.WAITING_FOR_PRS_BEHIND: "A later run that includes these changes is not finished and may still pass.",
     Reason.WAITING_FOR_BASE: "The queue tests the target branch itself, to find out whether the failure is there.",
     Reason.BASE_BROKEN: (
-        "The target branch itself fails its required checks. Fix it, or restart the pull request if the cause was in CI."
+        "The target branch itself fails its required checks. Fix it, or restart the pull request if CI was the cause."
     ),
     Reason.CONFLICTS_WITH_PR_AHEAD: (
         "The changes conflict with pull requests ahead. Waiting until these have merged or left."

@@ -8,7 +8,7 @@ from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import Sha, SubmissionId
 from mergeyard.domain.journal import Cause
 from mergeyard.domain.pull_requests import Hold, PullRequest, Submission
-from mergeyard.domain.queue import Queue
+from mergeyard.domain.queue import Batch, Queue
 from mergeyard.domain.runs import Member
 from mergeyard.domain.states import REVIEW_REASONS, Mergeability, PullRequestState, QueueState, Reason
 from mergeyard.domain.timestamps import Instant
@@ -119,10 +119,23 @@ def hold_batches_without_prerequisite(queue: Queue, now: Instant) -> Queue:
     for batch in run_validity.unlocked_batches(queue):
         missing = _missing_prerequisites(queue, batch.prerequisites)
         if missing:
-            tested = {member.submission_id for run in queue.runs_of(batch) for member in run.stack}
-            reason = Reason.CONTAINS_WAITING_PR if tested.isdisjoint(missing) else Reason.PREREQUISITE_REMOVED
-            return _hold_active(queue, batch.submission_ids, PREREQUISITE_HOLD, reason, missing, now)
+            reason, others = _explain_missing(queue, batch, missing)
+            return _hold_active(queue, batch.submission_ids, PREREQUISITE_HOLD, reason, others, now)
     return queue
+
+
+def _explain_missing(
+    queue: Queue, batch: Batch, missing: frozenset[SubmissionId]
+) -> tuple[Reason, frozenset[SubmissionId]]:
+    """Why the batch is tested again, and because of which of the missing submissions."""
+    runs = queue.runs_of(batch)
+    mates = missing.intersection(member.submission_id for run in runs for member in run.tested_members)
+    if mates:
+        return Reason.BATCHMATE_REMOVED, mates
+    ahead = missing.intersection(member.submission_id for run in runs for member in run.prs_ahead)
+    if ahead:
+        return Reason.PREREQUISITE_REMOVED, ahead
+    return Reason.CONTAINS_WAITING_PR, missing
 
 
 def hold_for_conflict(

@@ -33,8 +33,7 @@ def discard_stale_runs(queue: Queue, now: Instant) -> Queue:
 def revoke_clearances(queue: Queue, now: Instant) -> Queue:
     """Batches that passed only because a run behind cleared them are tested again when that run no longer does."""
     for batch in run_validity.unlocked_batches(queue):
-        is_shown_as_passed = queue.submissions[batch.submission_ids[0]].state is PullRequestState.TESTS_PASSED
-        if not is_shown_as_passed or run_validity.has_passed_or_is_cleared(queue, batch):
+        if not _has_lost_its_pass(queue, batch):
             continue
         run = run_validity.current_run(queue, batch)
         if run is not None and not run.is_active:
@@ -68,12 +67,19 @@ def _discard_run(queue: Queue, batch: Batch, run: Run, reason: Reason, now: Inst
     deciding_run = run_validity.current_run(queue, current)
     rest = tuple(other for other in current.runs if other != run.id)
     queue = entries.replace_batch(queue, replace(current, runs=rest))
-    if deciding_run is None or deciding_run.id != run.id:
+    is_deciding = deciding_run is not None and deciding_run.id == run.id
+    if not is_deciding and not _has_lost_its_pass(queue, queue.active.by_id[batch.id]):
         return queue
     causes = _causes_of(queue, current, run, reason)
     for submission_id in batch.submission_ids:
         queue = entries.requeue(queue, submission_id, reason, now, causes=causes)
     return queue
+
+
+def _has_lost_its_pass(queue: Queue, batch: Batch) -> bool:
+    """Another run of the batch can have become valid by the same change, but only the discarded one had passed."""
+    is_shown_as_passed = queue.submissions[batch.submission_ids[0]].state is PullRequestState.TESTS_PASSED
+    return is_shown_as_passed and not run_validity.has_passed_or_is_cleared(queue, batch)
 
 
 def _causes_of(queue: Queue, batch: Batch, run: Run, reason: Reason) -> tuple[Cause, ...]:
