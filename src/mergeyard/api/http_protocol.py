@@ -1,8 +1,8 @@
 """The HTTP protocol of the server: limits what a client can send before the application sees a request.
 
 Uvicorn limits neither the size of headers nor the time that they take, and httptools gives a header to Python only when
-it is complete. So the bytes are counted here as they arrive, and the count starts again with each part of a request that
-the parser completes.
+it is complete. So the bytes are counted here as they arrive, and the count starts again with each part of a request
+that the parser completes.
 """
 
 from asyncio import TimerHandle, Transport
