@@ -47,6 +47,7 @@ def test_runbooks_are_pages_of_the_documentation():
 
 def test_new_addresses_replace_the_old_ones_everywhere(tmp_path: Path):
     for place in PLACES:
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (ROOT / place).is_dir() else shutil.copy
         copy(ROOT / place, tmp_path / place)
     changed = {path.relative_to(tmp_path).as_posix() for path in replace_addresses(tmp_path, OTHER_ADDRESSES)}

@@ -29,6 +29,7 @@ from mergeyard.ports.forge import (
     PullRequestNotice,
     PullRequestText,
     QueueSetup,
+    RequestBudget,
     Thread,
     select_newest,
 )
@@ -388,6 +389,9 @@ class SimHost:
 class SimForge:
     def __init__(self, host: SimHost) -> None:
         self._host = host
+
+    def list_budgets(self) -> Sequence[RequestBudget]:
+        return ()
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes) -> Sequence[ForgeNotice]:
         raise NotImplementedError(f"notices are not sent as webhooks here: {headers} {body}")

@@ -25,15 +25,13 @@ FIRST_COMMIT_TIME = 1_700_000_000
 SHA = re.compile(SHA_PATTERN)
 BARE_CONFIG = """\
 [core]
-	repositoryformatversion = 1
+	repositoryformatversion = {version}
 	bare = true
 	fsync = none
 [receive]
 	autogc = false
 [merge]
 	directoryRenames = false
-[extensions]
-	objectFormat = {}
 """
 """Faster: a power failure is not tested, and garbage collection after a push is not needed. Merges follow renames of
 files, and not of folders, like those of the queue."""
@@ -77,7 +75,10 @@ class Origin:
         for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
             (path / folder).mkdir(parents=True)
         (path / "HEAD").write_text("ref: refs/heads/main\n")
-        (path / "config").write_text(BARE_CONFIG.format(object_format.name))
+        (path / "config").write_text(BARE_CONFIG.format(version=0))
+        if object_format != SHA1:
+            extension = f"[extensions]\n\tobjectFormat = {object_format.name}\n"
+            (path / "config").write_text(BARE_CONFIG.format(version=1) + extension)
         return cls(path, object_format)
 
     @property

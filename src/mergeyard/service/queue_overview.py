@@ -11,7 +11,7 @@ from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.states import PullRequestState, QueueState, Reason
 from mergeyard.domain.timestamps import DAY, HOUR, Instant, format_duration, later
-from mergeyard.engine import admission, batching, run_validity
+from mergeyard.engine import admission, batching, blame, run_validity
 from mergeyard.ports.external import Clock
 from mergeyard.ports.store import Store
 from mergeyard.service.analytics import AnalyticsReader
@@ -110,7 +110,8 @@ def list_problems(
 
 def list_progress_problems(key: QueueKey, queue: Queue, last_merge_at: Instant | None, now: Instant) -> Iterator[str]:
     """Why nothing merges, although the queue can test and merge."""
-    if queue.target_branch.tip in queue.target_branch.broken_bases:
+    is_broken = queue.target_branch.tip in queue.target_branch.broken_bases
+    if is_broken or blame.is_base_being_retried(queue):
         yield f"{key.branch} fails its required checks"
     oldest = find_stalled_since(queue, now)
     if oldest is not None and (last_merge_at is None or now - last_merge_at > STALLED_AFTER_MS):

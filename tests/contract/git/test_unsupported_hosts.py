@@ -73,7 +73,8 @@ async def test_a_web_server_that_only_serves_files(git: Git, origin: Origin):
 
 @asynchronous
 async def test_a_format_that_git_does_not_know(mirror: Mirror, origin: Origin):
-    known = origin.run("config", "extensions.objectFormat").decode().strip()
+    known = origin.object_format.name
+    origin.run("config", "core.repositoryFormatVersion", "1")
     for name, value in (("objectFormat", "sha512"), ("refStorage", "of-a-newer-git")):
         origin.run("config", f"extensions.{name}", value)
         for call in (mirror.remote_refs(MAIN), mirror.fetch([MAIN])):

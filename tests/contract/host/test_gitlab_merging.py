@@ -624,15 +624,15 @@ async def test_a_source_branch_is_left_to_its_users(gitlab: GitlabEnvironment):
 
 
 @asynchronous
-async def test_the_last_of_the_rate_limit_is_reserved_for_landings(gitlab: GitlabEnvironment):
+async def test_the_last_of_the_rate_limit_is_kept_for_merges(gitlab: GitlabEnvironment):
     head = gitlab.open(1)
     low = {"ratelimit-limit": "600", "ratelimit-remaining": "10", "ratelimit-reset": "99999999999"}
     async with gitlab.host() as host:
         gitlab.gitlab.faults.plan(RespondsWith(404, low), "/repository/branches/gone$")
-        with pytest.raises(HostUnavailable, match="for landings"):
+        with pytest.raises(HostUnavailable, match="kept for merges"):
             await host.refs(gitlab.repo, ["gone"])
         for reading in (host.statuses(gitlab.repo, head, "main"), host.thread(gitlab.repo, ONE, Instant(0))):
-            with pytest.raises(HostUnavailable, match="for landings"):
+            with pytest.raises(HostUnavailable, match="kept for merges"):
                 await reading
         assert isinstance(await host.merge(gitlab.repo, order(head)), Merged)
 

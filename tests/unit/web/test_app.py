@@ -103,7 +103,7 @@ async def test_an_error_of_the_api_is_always_json(path: str, status: int):
 
 def test_title_of_an_error_page_says_what_kind_of_error_it_is():
     """Other statuses than these mean that the request is invalid."""
-    assert {kind.status for kind in ERROR_KINDS.values()} - TITLES.keys() == {400, 401, 408, 413, 415, 422}
+    assert {kind.status for kind in ERROR_KINDS.values()} - TITLES.keys() == {400, 401, 408, 413, 415, 422, 431}
 
 
 @pytest.mark.parametrize("text", [*DETAILS.values(), *QUEUE_DELETED], ids=str)

@@ -250,9 +250,17 @@ async def check_path_count(repository: Repository, new_trees: bytes) -> None:
         raise TooManyPathsError(f"Its folders contain each other, with more than {MAX_PATHS:,} paths in all.")
 
 
-TREE_ENTRIES = {bytes_: re.compile(rb"(\d{5,6}) [^\0]+\0(.{%d})" % bytes_, re.DOTALL) for bytes_ in (20, 32)}
-"""By the number of bytes in the name of an object."""
+SHA1_BYTES = 20
+TREE_ENTRY_SHA1 = re.compile(rb"(\d{5,6}) [^\0]+\0(.{20})", re.DOTALL)
+TREE_ENTRY_SHA256 = re.compile(rb"(\d{5,6}) [^\0]+\0(.{32})", re.DOTALL)
 TREE_MODES = (b"40000", b"040000")
+
+
+def list_tree_entries(content: bytes, name_bytes: int) -> list[tuple[bytes, bytes]]:
+    """The mode and the name of each object in a tree, in the format in which names have so many bytes."""
+    if name_bytes == SHA1_BYTES:
+        return TREE_ENTRY_SHA1.findall(content)
+    return TREE_ENTRY_SHA256.findall(content)
 
 
 def count_paths(batch: bytes) -> int:
@@ -265,7 +273,7 @@ def count_paths(batch: bytes) -> int:
         end = batch.index(b"\n", start)
         name, _, size = batch[start:end].split()
         tree, content = bytes.fromhex(name.decode()), batch[end + 1 : end + 1 + int(size)]
-        entries = TREE_ENTRIES[len(tree)].findall(content)
+        entries = list_tree_entries(content, len(tree))
         subtrees[tree] = [child for mode, child in entries if mode in TREE_MODES]
         file_counts[tree] = len(entries) - len(subtrees[tree])
         start = end + 1 + int(size) + 1

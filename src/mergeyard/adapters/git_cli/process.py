@@ -254,7 +254,7 @@ def _select_mirror_lines(stderr: str) -> str:
     return "\n".join(line for line in stderr.splitlines() if not line.startswith(IGNORED_PREFIXES))
 
 
-UNKNOWN_FORMAT = r"unknown object format|'extensions\.objectformat'|unknown repository extension"
+UNKNOWN_FORMAT = re.compile(r"unknown object format|'extensions\.objectformat'|unknown repository extension")
 UNKNOWN_FORMAT_ADVICE = (
     "the repository has a format that the git of this server does not know. Install a newer git here, or convert the "
     "repository to another format"

@@ -112,29 +112,29 @@ REMOTE_REFUSAL = re.compile(
     re.IGNORECASE,
 )
 SHALLOW = "shallow roots are not allowed"
-UNSUPPORTED = {
-    r"returned error: 30[12378]\b": (
-        "the Git host redirects to another URL, which we do not follow. If the repository was renamed, create the "
-        "queue for the new name; otherwise configure the URL that the Git host uses for itself"
-    ),
-    UNKNOWN_FORMAT: UNKNOWN_FORMAT_ADVICE,
-    r"is this a git repository\?|invalid server response|protocol error: (?:unexpected|bad line)": (
-        "what answers there is no Git host. Compare the URL in the settings with the address of the Git host for git"
-    ),
-    r"git-http-push failed": (
-        "a plain web server answers there, which git can read but not push to. Serve the repository with "
-        "git http-backend, or through a Git host"
-    ),
-    SHALLOW: (
-        "the repository on the Git host is shallow: the older part of its history is missing. Complete it there with: "
-        "git fetch --unshallow"
-    ),
-    r"does not support --atomic push": (
-        "the Git host cannot move several branches in one step, which the queue needs. Set receive.advertiseAtomic to "
-        "true there, or install a newer git"
-    ),
-}
-"""What a Git host really is when git reports one of these, and what to do."""
+REDIRECT = re.compile(r"returned error: 30[12378]\b")
+REDIRECT_ADVICE = (
+    "the Git host redirects to another URL, which we do not follow. If the repository was renamed, create the "
+    "queue for the new name; otherwise configure the URL that the Git host uses for itself"
+)
+NO_GIT_HOST = re.compile(r"is this a git repository\?|invalid server response|protocol error: (?:unexpected|bad line)")
+NO_GIT_HOST_ADVICE = (
+    "what answers there is no Git host. Compare the URL in the settings with the address of the Git host for git"
+)
+PLAIN_WEB_SERVER = "git-http-push failed"
+PLAIN_WEB_SERVER_ADVICE = (
+    "a plain web server answers there, which git can read but not push to. Serve the repository with "
+    "git http-backend, or through a Git host"
+)
+SHALLOW_ADVICE = (
+    "the repository on the Git host is shallow: the older part of its history is missing. Complete it there with: "
+    "git fetch --unshallow"
+)
+WITHOUT_ATOMIC_PUSH = "does not support --atomic push"
+WITHOUT_ATOMIC_PUSH_ADVICE = (
+    "the Git host cannot move several branches in one step, which the queue needs. Set receive.advertiseAtomic to "
+    "true there, or install a newer git"
+)
 FOREIGN = re.compile(r"^fatal: could not read from remote repository", re.IGNORECASE | re.MULTILINE)
 """A command in the repository of another program failed: what else was said is about that one, not about the mirror."""
 REMOTE_LIMIT = re.compile(r"rate limit|too many requests|abuse|temporar(?:y|ily)|try again", re.IGNORECASE)
@@ -157,7 +157,7 @@ def to_remote_error(error: GitError) -> GitError:
     if type(error) is not GitError:
         return error
     is_ours = is_local_failure(message)
-    advice = next((advice for pattern, advice in UNSUPPORTED.items() if re.search(pattern, message)), None)
+    advice = find_unsupported_advice(message)
     if advice is not None and (FOREIGN.search(message) or not is_ours):
         return RemoteUnsupported(f"{message}: {advice}")
     if is_ours:
@@ -165,6 +165,23 @@ def to_remote_error(error: GitError) -> GitError:
     if REMOTE_REFUSAL.search(message) and not REMOTE_LIMIT.search(message):
         return RemoteRefused(message)
     return RemoteUnavailable(message)
+
+
+def find_unsupported_advice(message: str) -> str | None:
+    """What a Git host really is that we cannot use, and what to do."""
+    if REDIRECT.search(message):
+        return REDIRECT_ADVICE
+    if UNKNOWN_FORMAT.search(message):
+        return UNKNOWN_FORMAT_ADVICE
+    if NO_GIT_HOST.search(message):
+        return NO_GIT_HOST_ADVICE
+    if PLAIN_WEB_SERVER in message:
+        return PLAIN_WEB_SERVER_ADVICE
+    if SHALLOW in message:
+        return SHALLOW_ADVICE
+    if WITHOUT_ATOMIC_PUSH in message:
+        return WITHOUT_ATOMIC_PUSH_ADVICE
+    return None
 
 
 def is_local_failure(message: str) -> bool:

@@ -6,7 +6,6 @@ their own configuration.
 
 import asyncio
 import os
-import re
 from asyncio.subprocess import Process
 from contextlib import suppress
 from pathlib import Path
@@ -53,7 +52,7 @@ async def run_git(folder: Path, *arguments: str, stdin: bytes = b"", max_bytes: 
         )
     except GitError as error:
         raise GitFailed(f"git {arguments[0]} in {folder}: {error}") from error
-    if result.exit_code and re.search(UNKNOWN_FORMAT, result.stderr):
+    if result.exit_code and UNKNOWN_FORMAT.search(result.stderr):
         raise HostRefused(f"git {arguments[0]} in {folder}: {result.stderr}: {UNKNOWN_FORMAT_ADVICE}")
     if result.exit_code:
         raise GitFailed(f"git {arguments[0]} in {folder}: {result.stderr}")
