@@ -344,8 +344,8 @@ def call_every_change_ahead_a_leave(queue: Queue, batch: Batch, run: Run) -> Rea
     return Reason.PREREQUISITE_REMOVED if is_other else reason
 
 
-def blame_those_ahead_for_a_clearance(_queue: Queue) -> Reason:
-    return Reason.PREREQUISITE_REMOVED
+def blame_those_ahead_for_a_clearance(_queue: Queue, _returned: object) -> tuple[Reason, tuple[Cause, ...]]:
+    return Reason.PREREQUISITE_REMOVED, ()
 
 
 def forget_what_a_landing_contained(queue: Queue, _landed: object, _now: Instant) -> Queue:
@@ -425,7 +425,7 @@ BUGS = (
     ),
     Planted("every new one ahead is called urgent", run_validity.invalidation_reason, call_every_new_one_urgent),
     Planted("every change ahead is a leave", run_validity.invalidation_reason, call_every_change_ahead_a_leave),
-    Planted("those ahead end a clearance", failures._revocation_reason, blame_those_ahead_for_a_clearance),
+    Planted("those ahead end a clearance", failures._explain_lost_pass, blame_those_ahead_for_a_clearance),
     Planted(
         "merged outside though another one contained it", results._conclude_contained, forget_what_a_landing_contained
     ),

@@ -197,3 +197,26 @@ def test_a_maintainer_who_approves_guarded_paths_of_a_queued_fork_is_named():
     (entry, *_) = story.world.apply(event).journal
     assert isinstance(entry, PullRequestUpdated)
     assert (entry.reason, entry.actor) == ("guarded_paths_approved", "grace")
+
+
+def test_an_urgent_pr_that_comes_back_ahead_of_a_run_that_left_it_out_is_named():
+    story = Story.on_an_untested_base(speculation=Speculation.BEST_FIRST, concurrency=5)
+    story.submit(3)
+    story.submit(1, 2)
+    story.tests_fail(3)
+    story.tests_pass(stack=(1, 2))
+    story.tests_fail()
+    assert (story.wait_reason(3), story.state(2)) == ("base_broken", "tests_passed")
+    story.set_priority(3, URGENT, actor="grace")
+    story.restart(3)
+    story.tests_pass()
+    assert story.queue_text() == "main ← 3… ← 1… ← 2…"
+    assert story.causes(2, "skip_the_line_interrupted") == (Cause(THREE, Reason.MADE_URGENT, "grace"),)
+
+
+def test_a_pr_that_lost_a_batchmate_and_one_ahead_at_once_names_the_batchmate():
+    story = Story(batch=2)
+    story.submit(1, 2, 3, 4)
+    one, four = PullRequestNumber(1), PullRequestNumber(4)
+    story.world.apply(e.CancelRequested(number=one, actor="ada"), e.CancelRequested(number=four, actor="grace"))
+    assert story.causes(3, "batchmate_removed") == (Cause(four, Reason.CANCELLED_BY_USER, "grace"),)

@@ -1,16 +1,17 @@
 """Resolves failed batches: fails a single culprit, bisects a batch of several, and fails no pull request on a broken
 base."""
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from msgspec.structs import replace
 
-from mergeyard.domain.ids import PullRequestNumber, SubmissionId
+from mergeyard.domain.ids import PullRequestNumber, RunId, SubmissionId
 from mergeyard.domain.journal import Cause, PullRequestChanged
-from mergeyard.domain.pull_requests import Hold
+from mergeyard.domain.pull_requests import Hold, Submission
 from mergeyard.domain.queue import Batch, Queue
 from mergeyard.domain.runs import Run
-from mergeyard.domain.states import PullRequestState, Reason
+from mergeyard.domain.states import PullRequestState, Reason, RunStatus
 from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import bisection, blame, entries, run_validity
 from mergeyard.engine.blame import BaseHealth, Blame
@@ -25,9 +26,16 @@ def discard_stale_runs(queue: Queue, now: Instant) -> Queue:
         for run in queue.runs_of(batch)
         if (reason := run_validity.invalidation_reason(queue, batch, run)) is not None
     ]
+    shown = {run.id: (run, reason) for batch, run, reason in stale if run.id == _shown_run(queue, batch)}
     for batch, run, reason in stale:
-        queue = _discard_run(queue, batch, run, reason, now)
+        # Several runs of a batch can become stale at once, each for its own reason. People know of the one shown.
+        told_run, told_reason = shown.get(_shown_run(queue, batch), (run, reason))
+        queue = _discard_run(queue, batch, run, (told_run, told_reason), now)
     return queue
+
+
+def _shown_run(queue: Queue, batch: Batch) -> RunId | None:
+    return queue.submissions[batch.submission_ids[0]].run
 
 
 def revoke_clearances(queue: Queue, now: Instant) -> Queue:
@@ -35,20 +43,32 @@ def revoke_clearances(queue: Queue, now: Instant) -> Queue:
     for batch in run_validity.unlocked_batches(queue):
         if not _has_lost_its_pass(queue, batch):
             continue
+        returned = _list_returned(queue, batch)
         run = run_validity.current_run(queue, batch)
         if run is not None and not run.is_active:
             queue = entries.replace_batch(queue, replace(batch, runs=()))
-        reason = _revocation_reason(queue)
+        reason, causes = _explain_lost_pass(queue, returned)
         for submission_id in batch.submission_ids:
-            queue = entries.requeue(queue, submission_id, reason, now)
+            queue = entries.requeue(queue, submission_id, reason, now, causes=causes)
     return queue
 
 
-def _revocation_reason(queue: Queue) -> Reason:
-    """The batch had not passed by a run of its own: discarding that run would have changed its state."""
+def _explain_lost_pass(queue: Queue, returned: Sequence[Submission]) -> tuple[Reason, tuple[Cause, ...]]:
+    """`returned`: those ahead again that a passed run had left out. They are urgent: all others go behind what is under
+    test. Otherwise the batch had not passed by a run of its own: discarding that run would have changed its state."""
+    if returned:
+        causes = tuple(_cause_of(queue, each.id, each.number) for each in returned)
+        return Reason.SKIP_THE_LINE_INTERRUPTED, causes
     if queue.config.can_optimistically_merge:
-        return Reason.CLEARANCE_WITHDRAWN
-    return Reason.OPTIMISTIC_MERGING_OFF
+        return Reason.CLEARANCE_WITHDRAWN, ()
+    return Reason.OPTIMISTIC_MERGING_OFF, ()
+
+
+def _list_returned(queue: Queue, batch: Batch) -> list[Submission]:
+    passed = [run for run in queue.runs_of(batch) if run.status is RunStatus.SUCCEEDED]
+    excluded = frozenset[SubmissionId]().union(*(run.excluded_submission_ids for run in passed))
+    ahead = run_validity.submission_ids_ahead(queue, batch)
+    return [queue.submissions[each] for each in ahead if each in excluded]
 
 
 def resolve_failures(queue: Queue, now: Instant) -> Queue:
@@ -62,7 +82,8 @@ def resolve_failures(queue: Queue, now: Instant) -> Queue:
     return queue
 
 
-def _discard_run(queue: Queue, batch: Batch, run: Run, reason: Reason, now: Instant) -> Queue:
+def _discard_run(queue: Queue, batch: Batch, run: Run, told: tuple[Run, Reason], now: Instant) -> Queue:
+    """`told`: what the pull requests are told if they have to be tested again, and the run that it is about."""
     current = queue.active.by_id[batch.id]
     deciding_run = run_validity.current_run(queue, current)
     rest = tuple(other for other in current.runs if other != run.id)
@@ -70,7 +91,8 @@ def _discard_run(queue: Queue, batch: Batch, run: Run, reason: Reason, now: Inst
     is_deciding = deciding_run is not None and deciding_run.id == run.id
     if not is_deciding and not _has_lost_its_pass(queue, queue.active.by_id[batch.id]):
         return queue
-    causes = _causes_of(queue, current, run, reason)
+    told_run, reason = told
+    causes = _causes_of(queue, current, told_run, reason)
     for submission_id in batch.submission_ids:
         queue = entries.requeue(queue, submission_id, reason, now, causes=causes)
     return queue
@@ -97,6 +119,8 @@ def _causes_of(queue: Queue, batch: Batch, run: Run, reason: Reason) -> tuple[Ca
             # One that is still active was not the cause: this batch only no longer depends on it.
             remaining = frozenset(queue.active.submission_ids)
             gone = [member for member in unlanded if member.submission_id not in remaining]
+            if reason is Reason.BATCHMATE_REMOVED:
+                gone = [member for member in gone if member in run.tested_members]
             return tuple(_cause_of(queue, member.submission_id, member.number) for member in gone)
         case _:
             return ()
