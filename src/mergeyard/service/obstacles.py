@@ -77,7 +77,7 @@ class Obstacles:
             case HostLimiting():
                 log.warning("git_host_limits_requests", queue=queue, error=str(error), **fields)
             case ServerFailing():
-                log.error("server_failure", queue=queue, error=str(error), **fields)
+                log.warning("server_failure", queue=queue, error=str(error), **fields)
             case _:
                 log.warning("git_host_unavailable", queue=queue, error=str(error), **fields)
         self._met.setdefault(queue_actor, {})[source] = event
