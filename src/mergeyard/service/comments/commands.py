@@ -232,11 +232,12 @@ def parse_command(text: str) -> Command | UnknownArgument | None:
     Unicode has line separators that `split` takes for blanks. A comment that shows two lines must not be one order.
     """
     first_line = next(iter(text.strip().splitlines()), "")
-    parts = first_line.rstrip().removesuffix(".").lower().split()
-    if not parts or parts[0] not in COMMAND_PREFIXES:
+    parts = first_line.rstrip().removesuffix(".").split()
+    if not parts or parts[0].lower() not in COMMAND_PREFIXES:
         return None
-    if parts[1:] and parts[1] in OTHER_VERBS:
-        return Command(verb=Verb(parts[1])) if len(parts) == 2 else UnknownArgument(parts[2])
+    verb = parts[1].lower() if len(parts) > 1 else ""
+    if verb in OTHER_VERBS:
+        return Command(verb=Verb(verb)) if len(parts) == 2 else UnknownArgument(parts[2])
     return _parse_submit(parts[1:])
 
 
@@ -244,13 +245,14 @@ def _parse_submit(parts: Sequence[str]) -> Command | UnknownArgument:
     command, remaining = Command(verb=Verb.SUBMIT), iter(parts)
     for argument in remaining:
         name, equals, value = argument.partition("=")
-        if FULL_SHA.fullmatch(argument):
-            command = replace(command, head=Sha(argument))
-        elif argument in FLAGS:
-            command = replace(command, **{FLAGS[argument]: True})
-        elif name == "--priority":
+        lowered = argument.lower()
+        if FULL_SHA.fullmatch(lowered):
+            command = replace(command, head=Sha(lowered))
+        elif lowered in FLAGS:
+            command = replace(command, **{FLAGS[lowered]: True})
+        elif name.lower() == "--priority":
             text = value if equals else next(remaining, "")
-            priority = config.parse_priority(text)
+            priority = config.parse_priority(text.lower())
             if priority is None:
                 return UnknownArgument(text or name)
             command = replace(command, priority=priority)

@@ -119,6 +119,7 @@ def test_only_the_first_line_is_a_command_whatever_ends_it(separator: str):
     ("text", "argument"),
     [
         ("/merge now", "now"),
+        ("/Merge Now.", "Now"),
         ("/merge submit", "submit"),
         ("/merge --priority", "--priority"),
         ("/merge --priority soon", "soon"),
