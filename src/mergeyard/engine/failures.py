@@ -26,11 +26,11 @@ def discard_stale_runs(queue: Queue, now: Instant) -> Queue:
         for run in queue.runs_of(batch)
         if (reason := run_validity.invalidation_reason(queue, batch, run)) is not None
     ]
-    shown = {run.id: (run, reason) for batch, run, reason in stale if run.id == _shown_run(queue, batch)}
+    shown = {batch.id: (run, reason) for batch, run, reason in stale if run.id == _shown_run(queue, batch)}
     for batch, run, reason in stale:
         # Several runs of a batch can become stale at once, each for its own reason. People know of the one shown.
-        told_run, told_reason = shown.get(_shown_run(queue, batch), (run, reason))
-        queue = _discard_run(queue, batch, run, (told_run, told_reason), now)
+        told = shown.get(batch.id, (run, reason))
+        queue = _discard_run(queue, batch, run, told, now)
     return queue
 
 
